@@ -30,13 +30,14 @@ use crate::{
 /// - **Errors** `Failed`, `Invalid` and `BackendUnavailable` mean no effect (ERR-1); an unknown
 ///   outcome is `Ambiguous` (ERR-2), but never of a read (ERR-3). Every method returns within the
 ///   operation timeout, also when the store is gone (ERR-4), and works again when it is back
-///   (ERR-5). After [`close`](Self::close), every method gives `BackendUnavailable`.
+///   (ERR-5). After [`close`](Self::close), every method gives `BackendUnavailable` (ERR-7).
 /// - **Cancellation** Every future may be dropped at any await point. The effect is then whole or
 ///   none, and no lock, transaction or pool slot stays behind (CAN-1).
 /// - **Input** Names, payloads and durations are valid by their types. What needs the store's state
 ///   is the backend's to check: partitions that are out of range, starts beyond the high watermark,
-///   its own [`Limits`](crate::Limits).
-/// - **Order of errors** `Unsupported`, then `StreamNotFound`, then `GroupNotFound`, then `Invalid`.
+///   its own [`Limits`](crate::Limits) (ERR-8).
+/// - **Order of errors** `BackendUnavailable`, then `Unsupported`, then `StreamNotFound`, then
+///   `GroupNotFound`, then `Invalid`, then any other (ERR-6).
 #[async_trait]
 pub trait Backend: Send + Sync {
     // Lifecycle and health
@@ -52,7 +53,7 @@ pub trait Backend: Send + Sync {
     ///
     /// # Guarantees
     ///
-    /// - Every later call on this handle gives `BackendUnavailable`.
+    /// - Every later call on this handle gives `BackendUnavailable` (ERR-7).
     /// - What was confirmed stays, where `durable` is declared (DUR-1).
     async fn close(&self) -> Result<()>;
 
@@ -64,7 +65,7 @@ pub trait Backend: Send + Sync {
     ///   (STR-5).
     async fn ensure_indexes(&self) -> Result<()>;
 
-    /// Whether the store answers.
+    /// Whether the store answers (ERR-9).
     ///
     /// # Errors
     ///
@@ -247,7 +248,7 @@ pub trait Backend: Send + Sync {
     ///
     /// # Guarantees
     ///
-    /// - One result per lease, in order; a bad lease neither blocks nor carries the others.
+    /// - One result per lease, in order; a bad lease neither blocks nor carries the others (LSE-8).
     /// - Of a lease that is given twice, the first is served first.
     async fn renew_batch(&self, leases: &[Lease], duration: LeaseDuration) -> Vec<Result<Lease>> {
         let mut results = Vec::with_capacity(leases.len());
@@ -339,12 +340,12 @@ pub trait Backend: Send + Sync {
 
     // Ops inspect, optional
 
-    /// Lists streams by name, byte for byte; the default is `Unsupported`.
+    /// Lists streams by name, byte for byte (OPS-1); the default is `Unsupported`.
     async fn list_streams(&self, _options: &ListOptions<StreamName>) -> Result<Vec<StreamInfo>> {
         Err(unsupported(OptionalOperation::ListStreams))
     }
 
-    /// Lists a stream's groups by name, byte for byte; the default is `Unsupported`.
+    /// Lists a stream's groups by name, byte for byte (OPS-2); the default is `Unsupported`.
     ///
     /// # Errors
     ///
@@ -373,7 +374,7 @@ pub trait Backend: Send + Sync {
         Err(unsupported(OptionalOperation::DeadLetters))
     }
 
-    /// Describes a group; the default is `Unsupported`.
+    /// Describes a group (OPS-3); the default is `Unsupported`.
     ///
     /// # Errors
     ///
@@ -386,7 +387,7 @@ pub trait Backend: Send + Sync {
 
     /// Waits until something might be claimable for the group, or until `timeout` has passed; the
     /// default is `Unsupported`. A hint: it may come for nothing, and fetching without it is right
-    /// too.
+    /// too (OPS-4).
     ///
     /// The timeout is real time, whatever the clock says.
     ///

@@ -88,17 +88,17 @@ declared! {
 
 declared! {
     /// An operation of [`Backend`](crate::Backend) that a backend may lack. Undeclared, it is
-    /// `Unsupported`.
+    /// `Unsupported` (CAP-6).
     OptionalOperation {
-        /// List the streams.
+        /// List the streams (OPS-1).
         ListStreams => "list_streams",
-        /// List the groups of a stream.
+        /// List the groups of a stream (OPS-2).
         ListGroups => "list_groups",
         /// Page through a group's dead letters (DLQ-5).
         DeadLetters => "dead_letters",
-        /// Describe a group.
+        /// Describe a group (OPS-3).
         GroupInfo => "group_info",
-        /// Wait until work might be there.
+        /// Wait until work might be there (OPS-4).
         WaitForWork => "wait_for_work",
     }
 }

@@ -123,9 +123,9 @@ impl Error {
     /// Whether the very same call may be made again and might then succeed (ERR-3).
     ///
     /// True where nothing happened and the reason may pass: `BackendUnavailable`, `Failed` and
-    /// `AlreadyDraining`. `Ambiguous` is not: first find out what happened. An append whose events
-    /// carry ids is the exception that makes itself safe, since repeating it gives `AlreadyExists`
-    /// if it did happen (LOG-7).
+    /// `AlreadyDraining`. `Ambiguous` is not: first find out what happened. An append to one
+    /// partition whose events carry ids is the exception that makes itself safe, since repeating it
+    /// gives `AlreadyExists` if it did happen (LOG-7).
     pub fn is_retryable(&self) -> bool {
         matches!(
             self,
@@ -140,14 +140,22 @@ impl From<Infallible> for Error {
     }
 }
 
-/// The variants of [`Error`] without their fields, to compare and to count by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[non_exhaustive]
-#[expect(
-    missing_docs,
-    reason = "each names the variant of Error that documents it"
-)]
-pub enum ErrorKind {
+macro_rules! kinds {
+    ($($kind:ident,)+) => {
+        /// The variants of [`Error`] without their fields, to compare and to count by.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[non_exhaustive]
+        #[expect(missing_docs, reason = "each names the variant of Error that documents it")]
+        pub enum ErrorKind { $($kind,)+ }
+
+        impl ErrorKind {
+            /// All of them, in the order of [`Error`].
+            pub const ALL: &[Self] = &[$(Self::$kind,)+];
+        }
+    };
+}
+
+kinds! {
     StreamNotFound,
     GroupNotFound,
     AlreadyExists,

@@ -56,5 +56,5 @@ pub use partition::{PARTITION_TEST_VECTORS, Partition, PartitionCount, Partition
 pub use progress::{Confirm, Lag, PartitionLag, Replay, ResetOptions, Wakeup};
 pub use query::{DEFAULT_LIMIT, Direction, Order, OrderBy, Page, Query, ReadOptions};
 pub use rheo::Rheo;
-pub use rule::{Gate, Level, RULES, Rule};
+pub use rule::{Gate, Level, RULES, Rule, rule_set_hash};
 pub use time::{LeaseDuration, RetryDelay, Timestamp};
