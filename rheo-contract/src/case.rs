@@ -1,0 +1,146 @@
+//! What a case is: a name, the rule it checks, what it needs, and a function.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use rheo_core::{Capabilities, Gate, Level, Rule};
+
+use crate::expect::Outcome;
+use crate::fixture::Fixture;
+
+/// One case of the suite.
+#[derive(Debug, Clone, Copy)]
+pub struct Case {
+    group: &'static str,
+    rule: &'static str,
+    name: &'static str,
+    needs: &'static [Gate],
+    lacks: Option<Gate>,
+    cause: &'static str,
+    run: fn(Fixture) -> CaseFuture,
+}
+
+pub(crate) type CaseFuture = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+
+impl Case {
+    pub(crate) const fn new(
+        rule: &'static str,
+        name: &'static str,
+        cause: &'static str,
+        run: fn(Fixture) -> CaseFuture,
+    ) -> Self {
+        Self {
+            group: "",
+            rule,
+            name,
+            needs: &[],
+            lacks: None,
+            cause,
+            run,
+        }
+    }
+
+    /// Runs only where all of these are declared, beyond what the rule itself needs.
+    pub(crate) const fn needs(mut self, gates: &'static [Gate]) -> Self {
+        self.needs = gates;
+        self
+    }
+
+    /// Runs only where this is not declared.
+    pub(crate) const fn lacks(mut self, gate: Gate) -> Self {
+        self.lacks = Some(gate);
+        self
+    }
+
+    pub(crate) const fn in_group(mut self, group: &'static str) -> Self {
+        self.group = group;
+        self
+    }
+
+    /// The group of guarantees it belongs to.
+    pub fn group(&self) -> &'static str {
+        self.group
+    }
+
+    /// The id of the rule it checks.
+    pub fn rule_id(&self) -> &'static str {
+        self.rule
+    }
+
+    /// The rule it checks.
+    ///
+    /// # Panics
+    ///
+    /// Never: a test of this crate demands that every case has a rule.
+    pub fn rule(&self) -> &'static Rule {
+        match Rule::find(self.rule) {
+            Some(rule) => rule,
+            None => panic!(
+                "case {} names rule {}, which does not exist",
+                self.name, self.rule
+            ),
+        }
+    }
+
+    /// Whether a failure fails the certification.
+    pub fn level(&self) -> Level {
+        self.rule().level
+    }
+
+    /// `group::RULE::name`, as in listings, filters and certificates.
+    pub fn full_name(&self) -> String {
+        format!("{}::{}::{}", self.group, self.rule, self.name)
+    }
+
+    /// What usually makes a backend fail here.
+    pub fn usual_cause(&self) -> &'static str {
+        self.cause
+    }
+
+    /// What must be declared for it to run.
+    pub fn gates(&self) -> impl Iterator<Item = Gate> {
+        self.rule()
+            .gate
+            .into_iter()
+            .chain(self.needs.iter().copied())
+    }
+
+    /// Whether and how it runs against a backend that declares this.
+    pub fn applies_to(&self, capabilities: &Capabilities) -> Applies {
+        if self
+            .lacks
+            .is_some_and(|gate| gate.is_declared(capabilities))
+        {
+            return Applies::No;
+        }
+        match self.gates().find(|gate| !gate.is_declared(capabilities)) {
+            Some(gate) => Applies::NotDeclared(gate),
+            None => Applies::Runs,
+        }
+    }
+
+    pub(crate) fn start(&self, fixture: Fixture) -> CaseFuture {
+        (self.run)(fixture)
+    }
+}
+
+/// Whether a case is part of a certification.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Applies {
+    /// It runs.
+    Runs,
+    /// It would need this, which is not declared; it is listed as such (CAP-4).
+    NotDeclared(Gate),
+    /// It checks what happens without something that is declared: there is nothing to check.
+    No,
+}
+
+/// `case!("RULE" => function, "what usually causes a failure")`.
+macro_rules! case {
+    ($rule:literal => $name:ident, $cause:literal $(,)?) => {
+        $crate::case::Case::new($rule, stringify!($name), $cause, |fixture| {
+            Box::pin($name(fixture))
+        })
+    };
+}
+pub(crate) use case;

@@ -1,0 +1,31 @@
+//! The cases, one file per group of guarantees.
+
+use std::sync::LazyLock;
+
+use crate::case::Case;
+
+macro_rules! groups {
+    ($($group:ident),+ $(,)?) => {
+        $(mod $group;)+
+
+        /// The groups, in the order of listings and certificates.
+        const GROUPS: &[(&str, &[Case])] = &[$((stringify!($group), $group::CASES),)+];
+    };
+}
+
+groups! {
+    lifecycle, capabilities, unavailable, streams, input, log, fidelity, queries, delivery, leases, receipts, settling,
+    batches, dead_letters, inspect, replay, reset, partitions, progress, durability, distribution, wakeup,
+}
+
+/// All cases.
+pub(crate) fn all() -> &'static [Case] {
+    static ALL: LazyLock<Vec<Case>> = LazyLock::new(|| {
+        let in_group = |(group, cases): &(&'static str, &'static [Case])| {
+            let group = *group;
+            cases.iter().map(move |case| case.in_group(group))
+        };
+        GROUPS.iter().flat_map(in_group).collect()
+    });
+    &ALL
+}

@@ -1,0 +1,5 @@
+//! Batches of settles: one result each, in order, and none carries another.
+
+use crate::case::Case;
+
+pub(crate) const CASES: &[Case] = &[];

@@ -1,0 +1,5 @@
+//! Reset: starting again.
+
+use crate::case::Case;
+
+pub(crate) const CASES: &[Case] = &[];

@@ -1,0 +1,186 @@
+//! Short texts of arguments and results, for the history.
+
+use std::fmt;
+
+use rheo_core::{Event, FetchOptions, Lease, NewEvent, Query, Result};
+
+/// A list of at most eight shown items.
+pub(crate) struct Shown<'a, T, F>(pub(crate) &'a [T], pub(crate) F);
+
+impl<'a, T, D: fmt::Display, F: Fn(&'a T) -> D> fmt::Display for Shown<'a, T, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const MOST: usize = 8;
+        f.write_str("[")?;
+        for (at, item) in self.0.iter().take(MOST).enumerate() {
+            write!(f, "{}{}", if at == 0 { "" } else { ", " }, (self.1)(item))?;
+        }
+        if self.0.len() > MOST {
+            write!(f, ", … {} in all", self.0.len())?;
+        }
+        f.write_str("]")
+    }
+}
+
+/// An event to append.
+pub(crate) struct Append<'a>(pub(crate) &'a NewEvent);
+
+impl fmt::Display for Append<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let NewEvent {
+            id,
+            event_type,
+            key,
+            partition,
+            payload,
+            metadata,
+            ..
+        } = self.0;
+        write!(f, "{event_type:?}")?;
+        if let Some(id) = id {
+            write!(f, " id {id}")?;
+        }
+        if let Some(key) = key {
+            write!(f, " key {key:?}")?;
+        }
+        if let Some(partition) = partition {
+            write!(f, " to {partition:?}")?;
+        }
+        write!(f, " {payload:?}")?;
+        if !metadata.is_empty() {
+            write!(f, " metadata {metadata:?}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Where an event is.
+struct Place<'a>(&'a Event);
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}{:?}", self.0.partition, self.0.sequence)
+    }
+}
+
+/// A lease, as an argument.
+pub(crate) struct LeaseRef<'a>(pub(crate) &'a Lease);
+
+impl fmt::Display for LeaseRef<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lease = self.0;
+        let id = lease.lease_id.as_str();
+        let short = &id[..id.floor_char_boundary(8)];
+        write!(
+            f,
+            "{} {short:?} of {:?}",
+            Place(&lease.event),
+            lease.consumer
+        )?;
+        if let Some(receipt) = &lease.receipt {
+            write!(f, " receipt {receipt:?}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Many leases, as an argument.
+pub(crate) struct Leases<'a>(pub(crate) &'a [Lease]);
+
+impl fmt::Display for Leases<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Shown(self.0, LeaseRef).fmt(f)
+    }
+}
+
+/// The results of a batch.
+pub(crate) struct Results<'a, T>(pub(crate) &'a [Result<T>]);
+
+impl<T> fmt::Display for Results<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Shown(self.0, |result: &Result<T>| match result {
+            Ok(_) => "Ok".to_owned(),
+            Err(error) => error.kind().to_string(),
+        })
+        .fmt(f)
+    }
+}
+
+/// What shall be fetched.
+pub(crate) struct Fetch<'a>(pub(crate) &'a FetchOptions);
+
+impl fmt::Display for Fetch<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let FetchOptions {
+            consumer,
+            limit,
+            lease_duration,
+            partitions,
+            ..
+        } = self.0;
+        let duration = lease_duration.as_duration();
+        write!(f, "{consumer:?}, limit {limit}, for {duration:?}")?;
+        if let rheo_core::Partitions::Only(only) = partitions {
+            write!(f, ", only {only:?}")?;
+        }
+        Ok(())
+    }
+}
+
+/// A query, without what it does not say.
+pub(crate) struct QueryText<'a>(pub(crate) &'a Query);
+
+impl fmt::Display for QueryText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let q = self.0;
+        let mut parts = Vec::new();
+        let mut part = |name: &str, value: Option<String>| {
+            parts.extend(value.map(|value| format!("{name} {value}")));
+        };
+        part("type", q.event_type.as_ref().map(|v| format!("{v:?}")));
+        part("key", q.key.as_ref().map(|v| format!("{v:?}")));
+        part("partition", q.partition.map(|v| v.to_string()));
+        part(
+            "payload",
+            (!q.payload.is_empty()).then(|| format!("{:?}", q.payload)),
+        );
+        part(
+            "metadata",
+            (!q.metadata.is_empty()).then(|| format!("{:?}", q.metadata)),
+        );
+        part("from", q.from.map(|v| v.to_string()));
+        part("until", q.until.map(|v| v.to_string()));
+        part("after", q.after_sequence.map(|v| v.to_string()));
+        part("until sequence", q.until_sequence.map(|v| v.to_string()));
+        part("limit", q.limit.map(|v| v.to_string()));
+        part(
+            "cursor",
+            q.cursor.as_ref().map(|v| format!("{:?}", v.as_str())),
+        );
+        write!(f, "by {:?} {:?}", q.order.by, q.order.direction)?;
+        for part in parts {
+            write!(f, ", {part}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Events, as a result.
+pub(crate) fn event_list(events: &[Event]) -> String {
+    Shown(events, |event| {
+        format!("{} {:?}", Place(event), event.payload)
+    })
+    .to_string()
+}
+
+/// Leases, as a result.
+pub(crate) fn lease_list(leases: &[Lease]) -> String {
+    let shown = Shown(leases, |lease| {
+        format!(
+            "{} attempt {} until {}",
+            LeaseRef(lease),
+            lease.attempt,
+            lease.expires_at
+        )
+    });
+    shown.to_string()
+}

@@ -1,0 +1,121 @@
+//! Judgements of a case: what was expected, what was seen.
+
+use std::fmt;
+
+use rheo_core::{Error, ErrorKind};
+use similar::TextDiff;
+
+use crate::harness::{HarnessError, Part};
+
+/// What a case comes to: nothing to say, or why not.
+pub(crate) type Outcome<T = ()> = Result<T, Failure>;
+
+/// Why a case did not pass.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The backend broke a rule.
+    Broken {
+        /// What should have been seen.
+        expected: String,
+        /// What was.
+        seen: String,
+    },
+    /// The harness lacks a part that a declared guarantee needs.
+    Missing(Part),
+    /// The case could not be judged.
+    Undecided(String),
+}
+
+/// A result that should have been `Ok`.
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        broken(
+            "the last operation to succeed",
+            format_args!("{error} ({})", error.kind()),
+        )
+    }
+}
+
+impl From<HarnessError> for Failure {
+    fn from(error: HarnessError) -> Self {
+        match error {
+            HarnessError::NotSupplied(part) => Self::Missing(part),
+            HarnessError::Failed(why) => Self::Undecided(format!("the harness failed: {why}")),
+        }
+    }
+}
+
+/// A broken rule: what was expected, what was seen.
+pub(crate) fn broken(expected: impl fmt::Display, seen: impl fmt::Display) -> Failure {
+    Failure::Broken {
+        expected: expected.to_string(),
+        seen: seen.to_string(),
+    }
+}
+
+/// Demands that something holds.
+pub(crate) fn expect(holds: bool, expected: impl fmt::Display, seen: impl fmt::Display) -> Outcome {
+    if holds {
+        Ok(())
+    } else {
+        Err(broken(expected, seen))
+    }
+}
+
+/// Demands that two values are equal; shows them side by side, or as a diff where they are long.
+pub(crate) fn expect_eq<T: PartialEq + fmt::Debug>(what: &str, seen: T, expected: T) -> Outcome {
+    if seen == expected {
+        return Ok(());
+    }
+    let (short_expected, short_seen) = (format!("{expected:?}"), format!("{seen:?}"));
+    if short_expected.len() <= 120 && short_seen.len() <= 120 {
+        return Err(broken(format!("{what} to be {short_expected}"), short_seen));
+    }
+    let (expected, seen) = (format!("{expected:#?}"), format!("{seen:#?}"));
+    let diff = TextDiff::from_lines(&expected, &seen)
+        .unified_diff()
+        .context_radius(2)
+        .header("expected", "seen")
+        .to_string();
+    Err(broken(
+        format!("{what} to be equal"),
+        format!("a difference\n{diff}"),
+    ))
+}
+
+/// Demands an error of that kind.
+pub(crate) fn expect_error<T: fmt::Debug>(
+    result: Result<T, Error>,
+    kind: ErrorKind,
+) -> Outcome<Error> {
+    match result {
+        Err(error) if error.kind() == kind => Ok(error),
+        Err(error) => Err(broken(
+            format!("Err({kind})"),
+            format!("Err({}): {error}", error.kind()),
+        )),
+        Ok(value) => Err(broken(format!("Err({kind})"), format!("Ok({value:?})"))),
+    }
+}
+
+/// Demands `Invalid` for that argument.
+pub(crate) fn expect_invalid<T: fmt::Debug>(result: Result<T, Error>, argument: &str) -> Outcome {
+    let error = expect_error(result, ErrorKind::Invalid)?;
+    let Error::Invalid(invalid) = &error else {
+        return Err(broken("Err(Invalid)", error));
+    };
+    expect(
+        invalid.argument == argument,
+        format!("Err(Invalid) for the argument `{argument}`"),
+        format!("Err(Invalid) for `{}`: {invalid}", invalid.argument),
+    )
+}
+
+/// Demands that there is nothing.
+pub(crate) fn expect_empty<T: fmt::Debug>(what: &str, seen: &[T]) -> Outcome {
+    expect(
+        seen.is_empty(),
+        format!("no {what}"),
+        format!("{} of them: {seen:?}", seen.len()),
+    )
+}

@@ -1,0 +1,280 @@
+//! What one case gets: the backend on record, the clock, further handles, and short ways to the usual steps.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rheo_core::{
+    Backend, Capabilities, Clock, EventId, Guarantee, Lease, LeaseDuration, ManualClock, NewEvent,
+    SystemClock, Timestamp,
+};
+use serde_json::json;
+
+use crate::expect::{Outcome, expect, expect_eq};
+use crate::harness::{ClockControl, Harness, HarnessError, Namespace, Opened};
+use crate::history::History;
+use crate::recorder::Recorder;
+
+/// Everything a case works with. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Fixture {
+    /// The backend under test; every call is on record.
+    pub(crate) backend: Recorder,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    harness: Arc<dyn Harness>,
+    namespace: Namespace,
+    clock: SuiteClock,
+    history: Arc<History>,
+    numbers: AtomicU64,
+    rng: Mutex<fastrand::Rng>,
+}
+
+enum SuiteClock {
+    Manual(Arc<ManualClock>),
+    Store,
+}
+
+/// How long a lease lasts that the suite waits for, where the time cannot be set.
+const BRIEF_REAL: Duration = Duration::from_millis(600);
+/// How much later than a real point in time the suite acts, so that the store is there too.
+const MARGIN: Duration = Duration::from_millis(80);
+/// When a case begins, where the time can be set: with microseconds, so that their loss shows.
+const START_MICROS: i64 = 1_767_270_896_123_457;
+
+impl Fixture {
+    /// Opens the backend on a fresh namespace.
+    pub(crate) async fn open(
+        harness: Arc<dyn Harness>,
+        namespace: Namespace,
+        history: Arc<History>,
+        seed: u64,
+    ) -> Result<Self, HarnessError> {
+        let clock = match harness.clock_control() {
+            ClockControl::Suite => SuiteClock::Manual(Arc::new(ManualClock::new(
+                Timestamp::from_micros(START_MICROS)?,
+            ))),
+            ClockControl::Store => SuiteClock::Store,
+        };
+        let backend = harness.open(&namespace, clock.handed_out()).await?;
+        Ok(Self {
+            backend: Recorder::new("", backend, Arc::clone(&history)),
+            shared: Arc::new(Shared {
+                harness,
+                namespace,
+                clock,
+                history,
+                numbers: AtomicU64::new(1),
+                rng: Mutex::new(fastrand::Rng::with_seed(seed)),
+            }),
+        })
+    }
+
+    /// What the backend declares.
+    pub(crate) fn capabilities(&self) -> Capabilities {
+        self.backend.capabilities()
+    }
+
+    // Input
+
+    /// A number that this fixture has not given out yet: 1, 2, 3 …
+    pub(crate) fn number(&self) -> u64 {
+        self.shared.numbers.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// An event whose payload is like no other's.
+    pub(crate) fn new_event(&self) -> NewEvent {
+        let number = self.number();
+        new_event("order.placed", json!({ "number": number }))
+    }
+
+    /// A random number below `bound`; the same for the same seed.
+    pub(crate) fn random(&self, bound: u64) -> u64 {
+        self.shared
+            .rng
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .u64(0..bound)
+    }
+
+    /// An id that no event has.
+    pub(crate) fn unknown_id(&self) -> EventId {
+        EventId::generate(self.now())
+    }
+
+    // Time
+
+    /// The time now, as near as the suite knows it.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.shared.clock.handed_out().now()
+    }
+
+    /// The duration of a lease or a delay that the case will wait for.
+    pub(crate) fn brief(&self) -> Duration {
+        match self.shared.clock {
+            SuiteClock::Manual(_) => Duration::from_secs(30),
+            SuiteClock::Store => BRIEF_REAL,
+        }
+    }
+
+    /// [`brief`](Self::brief), for a lease.
+    pub(crate) fn brief_lease(&self) -> LeaseDuration {
+        LeaseDuration::new(self.brief()).unwrap_or_default()
+    }
+
+    /// Lets that much time pass.
+    pub(crate) async fn pass(&self, duration: Duration) {
+        self.until(self.now().saturating_add(duration)).await;
+    }
+
+    /// Lets time pass until exactly that moment; where it cannot be set, until a little later.
+    pub(crate) async fn until(&self, moment: Timestamp) {
+        match &self.shared.clock {
+            SuiteClock::Manual(clock) => self.set(clock, moment),
+            SuiteClock::Store => self.wait_for(moment.saturating_add(MARGIN)).await,
+        }
+    }
+
+    /// Lets time pass until the last microsecond before that moment; where it cannot be set, until
+    /// clearly before.
+    pub(crate) async fn until_just_before(&self, moment: Timestamp) {
+        match &self.shared.clock {
+            SuiteClock::Manual(clock) => {
+                self.set(clock, moment.saturating_sub(Duration::from_micros(1)));
+            }
+            SuiteClock::Store => self.wait_for(moment.saturating_sub(BRIEF_REAL / 2)).await,
+        }
+    }
+
+    /// Lets a lease end: from then on it is reclaimable.
+    pub(crate) async fn let_lease_expire(&self, lease: &Lease) {
+        self.until(lease.expires_at).await;
+    }
+
+    /// Puts the clock back, where the suite can; tells whether it could.
+    pub(crate) fn turn_back(&self, by: Duration) -> bool {
+        match &self.shared.clock {
+            SuiteClock::Manual(clock) => {
+                self.set(clock, clock.now().saturating_sub(by));
+                true
+            }
+            SuiteClock::Store => false,
+        }
+    }
+
+    /// Demands that a time the backend gave is now: exactly, or within a minute where the time is
+    /// the store's.
+    pub(crate) fn expect_now(&self, what: &str, seen: Timestamp) -> Outcome {
+        let now = self.now();
+        match self.shared.clock {
+            SuiteClock::Manual(_) => expect_eq(what, seen, now),
+            SuiteClock::Store => {
+                let off = seen.saturating_since(now).max(now.saturating_since(seen));
+                expect(
+                    off < Duration::from_secs(60),
+                    format!("{what} to be about {now}"),
+                    seen,
+                )
+            }
+        }
+    }
+
+    fn set(&self, clock: &ManualClock, moment: Timestamp) {
+        clock.set(moment);
+        self.shared
+            .history
+            .note(format_args!("the clock is put to {moment}"));
+    }
+
+    async fn wait_for(&self, moment: Timestamp) {
+        self.shared
+            .history
+            .note(format_args!("wait until {moment}"));
+        tokio::time::sleep(moment.saturating_since(SystemClock.now())).await;
+    }
+
+    // Further handles
+
+    /// One more handle on the same namespace.
+    pub(crate) async fn second_handle(&self) -> Outcome<Recorder> {
+        let Shared {
+            harness,
+            namespace,
+            clock,
+            ..
+        } = &*self.shared;
+        let opened = harness.second_handle(namespace, clock.handed_out()).await;
+        self.recorded("second: ", opened)
+    }
+
+    /// A handle on the same namespace after the first one was closed.
+    pub(crate) async fn reopen(&self) -> Outcome<Recorder> {
+        let Shared {
+            harness,
+            namespace,
+            clock,
+            ..
+        } = &*self.shared;
+        self.backend.close().await?;
+        self.shared.history.note("open the namespace again");
+        let opened = harness.reopen(namespace, clock.handed_out()).await;
+        self.recorded("reopened: ", opened)
+    }
+
+    /// A handle whose store cannot be reached.
+    ///
+    /// A store that lives and dies with the process (neither durable nor distributed) is gone when
+    /// its handle is closed, so that is what stands in where the harness supplies nothing else.
+    pub(crate) async fn unreachable(&self) -> Outcome<Recorder> {
+        let Shared {
+            harness,
+            namespace,
+            clock,
+            ..
+        } = &*self.shared;
+        let mut opened = harness
+            .open_unreachable(namespace, clock.handed_out())
+            .await;
+        let declared = self.capabilities();
+        let outlives = [Guarantee::Durable, Guarantee::Distributed]
+            .iter()
+            .any(|guarantee| declared.guarantees(*guarantee));
+        if matches!(opened, Err(HarnessError::NotSupplied(_))) && !outlives {
+            self.backend.close().await?;
+            opened = Ok(Arc::new(self.backend.clone()));
+        }
+        self.recorded("unreachable: ", opened)
+    }
+
+    fn recorded(&self, label: &'static str, opened: Opened) -> Outcome<Recorder> {
+        Ok(Recorder::new(
+            label,
+            opened?,
+            Arc::clone(&self.shared.history),
+        ))
+    }
+}
+
+impl SuiteClock {
+    fn handed_out(&self) -> Arc<dyn Clock> {
+        match self {
+            Self::Manual(clock) => Arc::clone(clock) as Arc<dyn Clock>,
+            Self::Store => Arc::new(SystemClock),
+        }
+    }
+}
+
+/// An event of a type with a payload that are known to be valid.
+///
+/// # Panics
+///
+/// When they are not: a mistake in the suite.
+#[track_caller]
+pub(crate) fn new_event(event_type: &str, payload: serde_json::Value) -> NewEvent {
+    match NewEvent::new(event_type, payload) {
+        Ok(event) => event,
+        Err(error) => panic!("the suite's own input is bad: {error}"),
+    }
+}

@@ -1,0 +1,202 @@
+//! What an author supplies so that the suite can reach their backend.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rheo_core::{Backend, Clock};
+use serde::{Deserialize, Serialize};
+
+/// How the suite gets at a backend.
+///
+/// Three methods are required: a name, a version, and [`open`](Self::open). The others are parts
+/// that some cases need; each says which guarantee makes it necessary. A case whose guarantee is
+/// declared but whose part is missing **fails** and says what to supply: it is never skipped.
+///
+/// Every case gets a namespace of its own, and cases run at the same time. All methods are called on
+/// one Tokio runtime that lives as long as the process, so what a harness keeps (a connection pool,
+/// a client) may be shared between cases.
+#[async_trait]
+pub trait Harness: Send + Sync + 'static {
+    /// The backend's name, e.g. that of its crate.
+    fn name(&self) -> &str;
+
+    /// The backend's version, e.g. `env!("CARGO_PKG_VERSION")`.
+    fn version(&self) -> &str;
+
+    /// Opens a backend on a namespace that nothing else uses, and that is empty.
+    ///
+    /// All time must come from `clock`, unless [`clock_control`](Self::clock_control) says
+    /// otherwise. Tables and indexes must be there afterwards: call `ensure_indexes` if the backend
+    /// needs it.
+    async fn open(&self, namespace: &Namespace, clock: Arc<dyn Clock>) -> Opened;
+
+    /// Whose time the backend goes by; default [`ClockControl::Suite`].
+    fn clock_control(&self) -> ClockControl {
+        ClockControl::Suite
+    }
+
+    /// The product and version of the server behind the backend, truly named; default none.
+    async fn server(&self) -> Result<Option<Server>, HarnessError> {
+        Ok(None)
+    }
+
+    /// Opens one more handle on a namespace while the first one is open.
+    ///
+    /// Needed by `distributed`.
+    async fn second_handle(&self, _namespace: &Namespace, _clock: Arc<dyn Clock>) -> Opened {
+        Err(HarnessError::NotSupplied(Part::SecondHandle))
+    }
+
+    /// Opens a namespace again after all its handles were closed.
+    ///
+    /// Needed by `durable`.
+    async fn reopen(&self, _namespace: &Namespace, _clock: Arc<dyn Clock>) -> Opened {
+        Err(HarnessError::NotSupplied(Part::Reopen))
+    }
+
+    /// Opens a handle that reaches the store through `address` instead of the store's own.
+    ///
+    /// Serves [`open_unreachable`](Self::open_unreachable).
+    async fn open_via(
+        &self,
+        _namespace: &Namespace,
+        _clock: Arc<dyn Clock>,
+        _address: SocketAddr,
+    ) -> Opened {
+        Err(HarnessError::NotSupplied(Part::OpenVia))
+    }
+
+    /// Opens a handle whose store cannot be reached; the handle itself must be there.
+    ///
+    /// Needed by `durable` and `distributed`. The default uses [`open_via`](Self::open_via) with a
+    /// local port on which nobody listens.
+    async fn open_unreachable(&self, namespace: &Namespace, clock: Arc<dyn Clock>) -> Opened {
+        let closed_port = std::net::TcpListener::bind(("127.0.0.1", 0))?.local_addr()?;
+        match self.open_via(namespace, clock, closed_port).await {
+            Err(HarnessError::NotSupplied(_)) => {
+                Err(HarnessError::NotSupplied(Part::OpenUnreachable))
+            }
+            opened => opened,
+        }
+    }
+
+    /// Stops the store and starts it again with its data; returns when it can be reached.
+    ///
+    /// No other case runs meanwhile in other namespaces of this harness only if the harness sees
+    /// to it; a store that all cases share should be restarted as a private copy or not at all.
+    ///
+    /// Needed by nothing yet: without it, the restart is listed as not exercised.
+    async fn restart_store(&self, _namespace: &Namespace) -> Result<(), HarnessError> {
+        Err(HarnessError::NotSupplied(Part::RestartStore))
+    }
+
+    /// Throws a namespace away after its case; default does nothing.
+    async fn discard(&self, _namespace: &Namespace) -> Result<(), HarnessError> {
+        Ok(())
+    }
+}
+
+/// What opening a handle gives.
+pub type Opened = Result<Arc<dyn Backend>, HarnessError>;
+
+/// A name for the data of one case, different for every case and run.
+///
+/// At most 40 characters, lower-case ASCII letters, digits and `_`, beginning with a letter: good
+/// as the name of a schema, a database or a prefix.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Namespace(String);
+
+impl Namespace {
+    pub(crate) fn unique() -> Self {
+        let mut buffer = uuid::Uuid::encode_buffer();
+        let id = uuid::Uuid::new_v4()
+            .simple()
+            .encode_lower(&mut buffer)
+            .to_owned();
+        Self(format!("rheo_{id}"))
+    }
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Namespace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Whose time a backend goes by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClockControl {
+    /// That of the clock it was opened with: the suite moves it and never waits.
+    Suite,
+    /// The store's own: the suite waits for short real leases to end.
+    Store,
+}
+
+/// The server behind a backend, for the certificate.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Server {
+    /// The product, truly: a server that speaks another's protocol goes by its own name.
+    pub product: String,
+    /// Its version.
+    pub version: String,
+}
+
+/// An optional part of [`Harness`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[expect(
+    missing_docs,
+    reason = "each names the method of Harness that documents it"
+)]
+pub enum Part {
+    SecondHandle,
+    Reopen,
+    OpenVia,
+    OpenUnreachable,
+    RestartStore,
+}
+
+impl Part {
+    /// The method to write.
+    pub fn method(self) -> &'static str {
+        match self {
+            Self::SecondHandle => "Harness::second_handle",
+            Self::Reopen => "Harness::reopen",
+            Self::OpenVia => "Harness::open_via",
+            Self::OpenUnreachable => "Harness::open_via or Harness::open_unreachable",
+            Self::RestartStore => "Harness::restart_store",
+        }
+    }
+}
+
+/// Why a harness could not do its part.
+#[derive(Debug)]
+pub enum HarnessError {
+    /// The harness does not have this part.
+    NotSupplied(Part),
+    /// Something failed; `?` makes this of any error.
+    Failed(String),
+}
+
+impl<E: std::error::Error> From<E> for HarnessError {
+    fn from(error: E) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+impl fmt::Display for HarnessError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotSupplied(part) => write!(f, "the harness has no {}", part.method()),
+            Self::Failed(why) => f.write_str(why),
+        }
+    }
+}

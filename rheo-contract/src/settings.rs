@@ -1,0 +1,78 @@
+//! What a run can be told, by environment variables: they work with every test runner.
+
+use std::env;
+use std::fmt::Display;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// The settings of a run.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Settings {
+    /// The seed of everything random; `RHEO_SEED`, default a new one, which is printed.
+    pub seed: u64,
+    /// Whether cases of undeclared guarantees run too, to tell what could be declared;
+    /// `RHEO_AUDIT=1`, default no.
+    pub audit: bool,
+    /// How long one case may take; `RHEO_DEADLINE` in seconds, default 30.
+    pub deadline: Duration,
+    /// Where to write `NAME.json` and `NAME.xml`; `RHEO_CERTIFICATES`, default nowhere.
+    pub certificates: Option<PathBuf>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            seed: fastrand::u64(..),
+            audit: false,
+            deadline: Duration::from_secs(30),
+            certificates: None,
+        }
+    }
+}
+
+impl Settings {
+    /// Reads the environment.
+    ///
+    /// # Errors
+    ///
+    /// A message that says which variable is wrong and what it may be.
+    pub fn from_env() -> Result<Self, String> {
+        let mut settings = Self::default();
+        if let Some(seed) = variable("RHEO_SEED", "a number from 0 to 2^64-1")? {
+            settings.seed = seed;
+        }
+        if let Some(seconds) = variable("RHEO_DEADLINE", "a whole number of seconds from 1")? {
+            let seconds: std::num::NonZeroU32 = seconds;
+            settings.deadline = Duration::from_secs(seconds.get().into());
+        }
+        if let Some(audit) = variable::<u8>("RHEO_AUDIT", "0 or 1")? {
+            settings.audit = match audit {
+                0 => false,
+                1 => true,
+                other => return Err(wrong("RHEO_AUDIT", other.to_string(), "0 or 1")),
+            };
+        }
+        settings.certificates = env::var_os("RHEO_CERTIFICATES")
+            .filter(|path| !path.is_empty())
+            .map(PathBuf::from);
+        Ok(settings)
+    }
+}
+
+fn variable<T: FromStr>(name: &str, allowed: &str) -> Result<Option<T>, String> {
+    match env::var(name) {
+        Ok(text) if text.is_empty() => Ok(None),
+        Ok(text) => text
+            .parse()
+            .map(Some)
+            .map_err(|_| wrong(name, &text, allowed)),
+        Err(env::VarError::NotPresent) => Ok(None),
+        Err(env::VarError::NotUnicode(_)) => Err(wrong(name, "bytes that are no text", allowed)),
+    }
+}
+
+fn wrong(name: &str, given: impl Display, allowed: &str) -> String {
+    format!("{name} is {given}, allowed is {allowed}")
+}

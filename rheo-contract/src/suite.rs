@@ -1,0 +1,339 @@
+//! Judging: runs cases against a harness and says what came of each. Prints nothing.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rheo_core::{Capabilities, Clock, Level, SystemClock, Timestamp};
+use tokio::runtime::{Builder, Handle, Runtime};
+
+use crate::case::{Applies, Case};
+use crate::cases;
+use crate::certificate::{
+    BackendIdentity, CaseResult, Certificate, SCHEMA, SuiteIdentity, Summary, Verdict,
+};
+use crate::expect::{Failure, Outcome};
+use crate::fixture::Fixture;
+use crate::harness::{Harness, Namespace, Server};
+use crate::history::History;
+use crate::report::Report;
+use crate::settings::Settings;
+
+/// The suite on one harness.
+pub struct Suite {
+    harness: Arc<dyn Harness>,
+    settings: Settings,
+    runtime: Option<Runtime>,
+}
+
+/// What the suite knows of a backend before it runs a case.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subject {
+    /// What it declares.
+    pub capabilities: Capabilities,
+    /// The server behind it.
+    pub server: Option<Server>,
+}
+
+/// How long a case that does not yield may go on after its deadline before it is given up on.
+const GRACE: Duration = Duration::from_secs(2);
+
+impl Suite {
+    /// The suite with settings.
+    ///
+    /// # Errors
+    ///
+    /// When the operating system gives no threads.
+    pub fn new(harness: impl Harness, settings: Settings) -> std::io::Result<Self> {
+        let runtime = Builder::new_multi_thread().enable_all().build()?;
+        Ok(Self {
+            harness: Arc::new(harness),
+            settings,
+            runtime: Some(runtime),
+        })
+    }
+
+    /// The settings of this run.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The harness.
+    pub fn harness(&self) -> &dyn Harness {
+        &*self.harness
+    }
+
+    /// All cases of the suite, whatever a backend declares.
+    pub fn cases() -> &'static [Case] {
+        cases::all()
+    }
+
+    /// Opens a backend once to learn what it declares.
+    ///
+    /// # Errors
+    ///
+    /// A message when it cannot be opened, does not answer within the deadline, or panics.
+    pub fn subject(&self) -> Result<Subject, String> {
+        let harness = Arc::clone(&self.harness);
+        let opening = async move {
+            let namespace = Namespace::unique();
+            let backend = harness.open(&namespace, Arc::new(SystemClock)).await?;
+            let capabilities = backend.capabilities();
+            let server = harness.server().await?;
+            let _ = backend.close().await;
+            harness.discard(&namespace).await?;
+            Ok(Subject {
+                capabilities,
+                server,
+            })
+        };
+        let opened: Result<Outcome<Subject>, Stop> = self.on_a_thread(opening);
+        match opened {
+            Ok(Ok(subject)) => Ok(subject),
+            Ok(Err(Failure::Undecided(why))) => Err(why),
+            Ok(Err(other)) => Err(format!("{other:?}")),
+            Err(stop) => Err(format!("opening the backend {stop}")),
+        }
+    }
+
+    /// Runs one case.
+    pub fn judge(&self, case: &Case, subject: &Subject) -> CaseResult {
+        match case.applies_to(&subject.capabilities) {
+            Applies::Runs => self.run(case),
+            Applies::NotDeclared(gate) => {
+                let mut reason = format!("{} is not declared", gate.as_str());
+                let mut duration = Duration::ZERO;
+                if self.settings.audit {
+                    let audited = self.run(case);
+                    duration = Duration::from_micros(audited.duration_micros);
+                    reason.push_str(match audited.verdict {
+                        Verdict::Pass => "; audit: it would pass",
+                        _ => "; audit: it would not pass",
+                    });
+                }
+                result(case, Verdict::NotDeclared, Some(reason), duration)
+            }
+            Applies::No => {
+                let reason = "it checks what is missing where something is not declared".to_owned();
+                result(case, Verdict::NotDeclared, Some(reason), Duration::ZERO)
+            }
+        }
+    }
+
+    /// Runs all cases that the filter lets through, several at a time, and gives the certificate.
+    ///
+    /// # Errors
+    ///
+    /// As [`subject`](Self::subject).
+    pub fn certify(&self, filter: impl Fn(&Case) -> bool + Sync) -> Result<Certificate, String> {
+        let started = (SystemClock.now(), Instant::now());
+        let subject = self.subject()?;
+        let cases: Vec<&Case> = Self::cases()
+            .iter()
+            .filter(|case| case.applies_to(&subject.capabilities) != Applies::No && filter(case))
+            .collect();
+        let next = Mutex::new(cases.iter());
+        let results = Mutex::new(Vec::new());
+        let threads = std::thread::available_parallelism().map_or(2, |n| n.get());
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| {
+                    loop {
+                        let case = next.lock().unwrap_or_else(PoisonError::into_inner).next();
+                        let Some(case) = case else { break };
+                        let judged = self.judge(case, &subject);
+                        results
+                            .lock()
+                            .unwrap_or_else(PoisonError::into_inner)
+                            .push(judged);
+                    }
+                });
+            }
+        });
+        let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Ok(self.certificate(&subject, results, started))
+    }
+
+    /// Puts results into a certificate, in the order of the suite.
+    pub(crate) fn certificate(
+        &self,
+        subject: &Subject,
+        mut results: Vec<CaseResult>,
+        started: (Timestamp, Instant),
+    ) -> Certificate {
+        let order = |name: &str| {
+            Self::cases()
+                .iter()
+                .position(|case| case.full_name() == name)
+        };
+        results.sort_by_cached_key(|result| order(&result.name));
+        let mut certificate = Certificate {
+            schema: SCHEMA.to_owned(),
+            suite: SuiteIdentity::current(),
+            backend: BackendIdentity {
+                name: self.harness.name().to_owned(),
+                version: self.harness.version().to_owned(),
+            },
+            server: subject.server.clone(),
+            capabilities: subject.capabilities.clone(),
+            clock: self.harness.clock_control(),
+            seed: self.settings.seed,
+            started_at: started.0,
+            duration_micros: micros(started.1.elapsed()),
+            summary: Summary::of(&results),
+            certified: false,
+            cases: results,
+        };
+        certificate.certified = certificate.shortcomings().is_empty();
+        certificate
+    }
+
+    fn run(&self, case: &Case) -> CaseResult {
+        let history = Arc::new(History::default());
+        let started = Instant::now();
+        let (harness, case_) = (Arc::clone(&self.harness), *case);
+        let (namespace, history_) = (Namespace::unique(), Arc::clone(&history));
+        let seed = self.seed_of(case);
+        let running = async move {
+            let opened = Fixture::open(Arc::clone(&harness), namespace.clone(), history_, seed);
+            let outcome = case_.start(opened.await?).await;
+            let discarded = harness.discard(&namespace).await;
+            outcome?;
+            Ok(discarded?)
+        };
+        let outcome: Result<Outcome, Stop> = self.on_a_thread(running);
+        let duration = started.elapsed();
+        let report = |expected: String, seen: String| {
+            let report = Report {
+                case,
+                expected,
+                seen,
+                history: &history,
+                seed: self.settings.seed,
+            };
+            Some(report.to_string())
+        };
+        let (verdict, reason) = match outcome {
+            Ok(Ok(())) => (Verdict::Pass, None),
+            Ok(Err(Failure::Broken { expected, seen })) => (Verdict::Fail, report(expected, seen)),
+            Ok(Err(Failure::Missing(part))) => {
+                let expected = format!(
+                    "the harness to supply {}, since what is declared can only be checked with it",
+                    part.method()
+                );
+                (
+                    Verdict::Fail,
+                    report(expected, format!("no {}", part.method())),
+                )
+            }
+            Ok(Err(Failure::Undecided(why))) => (Verdict::Unknown, Some(why)),
+            Err(stop) => {
+                let deadline = self.settings.deadline;
+                let expected = format!("the case to end within {deadline:?}, without a panic");
+                (Verdict::Fail, report(expected, format!("it {stop}")))
+            }
+        };
+        result(case, verdict, reason, duration)
+    }
+
+    /// Runs a future on a thread of its own, so that one that blocks holds up no other, and gives up
+    /// on it at the deadline.
+    fn on_a_thread<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, Stop> {
+        let Some(runtime) = self
+            .runtime
+            .as_ref()
+            .map(|runtime| Handle::clone(runtime.handle()))
+        else {
+            return Err(Stop::Panicked("the suite is over".to_owned()));
+        };
+        let deadline = self.settings.deadline;
+        let (sender, receiver) = mpsc::sync_channel(1);
+        let spawned = std::thread::Builder::new()
+            .name("case".to_owned())
+            .spawn(move || {
+                let ran = catch_unwind(AssertUnwindSafe(|| {
+                    runtime.block_on(async { tokio::time::timeout(deadline, future).await })
+                }));
+                let _ = sender.send(match ran {
+                    Ok(Ok(value)) => Ok(value),
+                    Ok(Err(_elapsed)) => Err(Stop::Hung(deadline)),
+                    Err(panic) => Err(Stop::Panicked(text_of(&*panic))),
+                });
+            });
+        if let Err(error) = spawned {
+            return Err(Stop::Panicked(format!("got no thread: {error}")));
+        }
+        match receiver.recv_timeout(deadline + GRACE) {
+            Ok(stopped) => stopped,
+            Err(RecvTimeoutError::Timeout) => Err(Stop::Blocked(deadline)),
+            Err(RecvTimeoutError::Disconnected) => Err(Stop::Panicked("its thread ended".into())),
+        }
+    }
+
+    fn seed_of(&self, case: &Case) -> u64 {
+        case.full_name()
+            .bytes()
+            .fold(self.settings.seed, |seed, byte| {
+                seed.wrapping_mul(31).wrapping_add(byte.into())
+            })
+    }
+}
+
+impl Drop for Suite {
+    fn drop(&mut self) {
+        // A case that was given up on may still be running: it must not hold up the end.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// How a case stopped without an outcome.
+#[derive(Debug, thiserror::Error)]
+enum Stop {
+    #[error("hangs: there was no answer within {0:?}")]
+    Hung(Duration),
+    #[error("hangs: after {0:?} it still blocks its thread without yielding")]
+    Blocked(Duration),
+    #[error("panicked: {0}")]
+    Panicked(String),
+}
+
+fn text_of(panic: &(dyn std::any::Any + Send)) -> String {
+    if let Some(text) = panic.downcast_ref::<&str>() {
+        (*text).to_owned()
+    } else if let Some(text) = panic.downcast_ref::<String>() {
+        text.clone()
+    } else {
+        "without a message".to_owned()
+    }
+}
+
+fn result(case: &Case, verdict: Verdict, reason: Option<String>, duration: Duration) -> CaseResult {
+    CaseResult {
+        name: case.full_name(),
+        group: case.group().to_owned(),
+        rule: case.rule_id().to_owned(),
+        level: case.level(),
+        verdict,
+        reason,
+        duration_micros: micros(duration),
+    }
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// Whether a verdict fails the certification.
+pub(crate) fn fails(result: &CaseResult) -> bool {
+    match result.verdict {
+        Verdict::Pass | Verdict::NotDeclared => false,
+        Verdict::Unknown => true,
+        Verdict::Fail => result.level == Level::Must,
+    }
+}

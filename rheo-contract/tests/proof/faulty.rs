@@ -1,0 +1,59 @@
+//! The faulty backends, one file per group of cases that is there for them.
+
+use std::sync::Arc;
+
+use rheo_core::Backend;
+
+use crate::defect::Real;
+
+/// A backend with one named defect.
+pub(crate) struct Faulty {
+    pub(crate) name: &'static str,
+    /// What it does wrong, in a sentence.
+    pub(crate) defect: &'static str,
+    /// Part of the reason that the first of `kills` gives.
+    pub(crate) message: &'static str,
+    /// Exactly the cases that fail it, by full name; the one made for it first.
+    pub(crate) kills: &'static [&'static str],
+    pub(crate) wrap: fn(Real) -> Arc<dyn Backend>,
+}
+
+/// `faulty! { Type: "defect", says: "part of the reason", kills: ["group::RULE::case", …] }`, where
+/// `Type` is a `Defect + Default`; each handle gets a new one.
+macro_rules! faulty {
+    (
+        $type:ident: $defect:literal,
+        says: $message:literal,
+        kills: [$($case:literal),+ $(,)?] $(,)?
+    ) => {
+        $crate::faulty::Faulty {
+            name: stringify!($type),
+            defect: $defect,
+            message: $message,
+            kills: &[$($case),+],
+            wrap: |real| {
+                std::sync::Arc::new($crate::defect::Wrapped {
+                    real,
+                    defect: $type::default(),
+                })
+            },
+        }
+    };
+}
+
+macro_rules! groups {
+    ($($group:ident),+ $(,)?) => {
+        $(mod $group;)+
+
+        const GROUPS: &[&[Faulty]] = &[$($group::FAULTY,)+];
+    };
+}
+
+groups! {
+    lifecycle, capabilities, unavailable, streams, input, log, fidelity, queries, delivery, leases, receipts, settling,
+    batches, dead_letters, inspect, replay, reset, partitions, progress, durability, distribution, wakeup,
+}
+
+pub(crate) fn all() -> impl Iterator<Item = &'static Faulty> {
+    GROUPS.iter().copied().flatten()
+}

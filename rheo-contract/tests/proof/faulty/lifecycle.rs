@@ -1,0 +1,5 @@
+//! Defects that the cases of `lifecycle` are there for.
+
+use super::Faulty;
+
+pub(super) const FAULTY: &[Faulty] = &[];

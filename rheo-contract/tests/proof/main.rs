@@ -1,0 +1,144 @@
+//! The suite is proved, not believed: backends with one named defect each must be failed by exactly
+//! the cases they declare, for the right reason; correct backends that use their freedom must pass.
+//!
+//! `RHEO_PROOF_SHOW=1` prints what kills each faulty backend, ready to be declared.
+
+mod defect;
+mod faulty;
+mod harness;
+mod variants;
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use rheo_contract::{Certificate, Harness, Settings, Suite, Verdict};
+
+use crate::faulty::Faulty;
+use crate::harness::Simulated;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let mut trials: Vec<Trial> = faulty::all()
+        .map(|faulty| {
+            Trial::test(format!("faulty::{}", faulty.name), move || {
+                dies_as_declared(faulty)
+            })
+        })
+        .collect();
+    trials.extend(variants::all().map(|variant| {
+        Trial::test(format!("variant::{}", variant.name()), move || {
+            passes(variant)
+        })
+    }));
+    trials.push(Trial::test("every_case_kills", every_case_kills));
+    trials.push(Trial::test("names_are_unique", names_are_unique));
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+fn certify(harness: impl Harness) -> Result<Certificate, Failed> {
+    let mut settings = Settings::default();
+    settings.deadline = Duration::from_secs(10);
+    let suite = Suite::new(harness, settings)?;
+    Ok(suite.certify(|_| true)?)
+}
+
+/// A faulty backend fails exactly the declared cases, and the first of them says why.
+fn dies_as_declared(faulty: &'static Faulty) -> Result<(), Failed> {
+    let certificate = certify(Simulated::faulty(faulty))?;
+    let killed: BTreeMap<&str, &str> = certificate
+        .cases
+        .iter()
+        .filter(|case| matches!(case.verdict, Verdict::Fail | Verdict::Unknown))
+        .map(|case| (&*case.name, case.reason.as_deref().unwrap_or_default()))
+        .collect();
+    if std::env::var_os("RHEO_PROOF_SHOW").is_some() {
+        println!("// {}\nkills: &[", faulty.name);
+        killed.keys().for_each(|case| println!("    {case:?},"));
+        println!("],");
+    }
+    let mut wrong = String::new();
+    for case in faulty
+        .kills
+        .iter()
+        .filter(|case| !killed.contains_key(*case))
+    {
+        wrong.push_str(&format!("\nit should be failed by {case}, and is not"));
+    }
+    for (case, reason) in killed
+        .iter()
+        .filter(|(case, _)| !faulty.kills.contains(case))
+    {
+        wrong.push_str(&format!(
+            "\nit is failed by {case}, which is not declared:\n{reason}\n"
+        ));
+    }
+    let first = faulty.kills.first().and_then(|case| killed.get(case));
+    if let Some(reason) = first.filter(|reason| !reason.contains(faulty.message)) {
+        wrong.push_str(&format!(
+            "\nthe reason does not say {:?}:\n{reason}",
+            faulty.message
+        ));
+    }
+    if faulty.kills.is_empty() {
+        wrong.push_str("\nno case kills it: one is missing");
+    }
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    Err(Failed::from(format!(
+        "{}: {}{wrong}",
+        faulty.name, faulty.defect
+    )))
+}
+
+/// A backend that merely uses its freedom is certified.
+fn passes(variant: &'static dyn variants::Variant) -> Result<(), Failed> {
+    let certificate = certify(Simulated::variant(variant))?;
+    let mut wrong = certificate.shortcomings();
+    for case in &certificate.cases {
+        if matches!(case.verdict, Verdict::Fail | Verdict::Unknown) {
+            wrong.push(format!(
+                "{}:\n{}",
+                case.name,
+                case.reason.as_deref().unwrap_or_default()
+            ));
+        }
+    }
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    let name = variant.name();
+    Err(Failed::from(format!(
+        "{name} is correct and is not certified:\n{}",
+        wrong.join("\n")
+    )))
+}
+
+/// A case that no defect can fail does not belong in the suite.
+fn every_case_kills() -> Result<(), Failed> {
+    let idle: Vec<String> = Suite::cases()
+        .iter()
+        .map(|case| case.full_name())
+        .filter(|name| !faulty::all().any(|faulty| faulty.kills.contains(&&**name)))
+        .collect();
+    if idle.is_empty() {
+        return Ok(());
+    }
+    Err(Failed::from(format!(
+        "no faulty backend dies of:\n{}",
+        idle.join("\n")
+    )))
+}
+
+fn names_are_unique() -> Result<(), Failed> {
+    let mut names: Vec<String> = Suite::cases().iter().map(|case| case.full_name()).collect();
+    names.extend(faulty::all().map(|faulty| faulty.name.to_owned()));
+    names.extend(variants::all().map(|variant| variant.name().to_owned()));
+    names.sort();
+    match names.windows(2).find(|pair| pair[0] == pair[1]) {
+        None => Ok(()),
+        Some(pair) => Err(Failed::from(format!("{} is there twice", pair[0]))),
+    }
+}
