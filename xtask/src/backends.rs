@@ -1,0 +1,55 @@
+//! The backends of this project.
+
+use clap::builder::PossibleValuesParser;
+
+/// A backend that can be certified, and benchmarked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Backend {
+    /// What it is called on the command line.
+    pub(crate) name: &'static str,
+    /// Its package, whose test target `contract` runs the suite.
+    pub(crate) package: &'static str,
+    /// Its benchmark target, if it has one.
+    pub(crate) bench: Option<&'static str>,
+}
+
+/// All of them.
+pub(crate) const BACKENDS: &[Backend] = &[
+    Backend {
+        name: "ets-like",
+        package: "rheo-ets-like",
+        bench: Some("memory"),
+    },
+    Backend {
+        name: "double",
+        package: "rheo-double",
+        bench: None,
+    },
+];
+
+/// The backends of these names, or all if there are none.
+pub(crate) fn named(names: &[String]) -> Vec<Backend> {
+    let chosen = |backend: &&Backend| {
+        names.is_empty()
+            || names
+                .iter()
+                .any(|name| [backend.name, backend.package].contains(&&**name))
+    };
+    BACKENDS.iter().filter(chosen).copied().collect()
+}
+
+/// Accepts the names and packages of the backends, and names them when another is given.
+pub(crate) fn parser() -> PossibleValuesParser {
+    PossibleValuesParser::new(BACKENDS.iter().flat_map(|backend| {
+        [
+            clap::builder::PossibleValue::new(backend.name),
+            clap::builder::PossibleValue::new(backend.package).hide(true),
+        ]
+    }))
+}
+
+/// As [`parser`], for those with a benchmark.
+pub(crate) fn bench_parser() -> PossibleValuesParser {
+    let with_bench = BACKENDS.iter().filter(|backend| backend.bench.is_some());
+    PossibleValuesParser::new(with_bench.map(|backend| backend.name))
+}

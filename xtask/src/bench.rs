@@ -1,0 +1,44 @@
+//! `cargo xtask bench NAME`: a backend's own benchmark.
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::Args;
+
+use crate::{backends, cargo};
+
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Which backend.
+    #[arg(default_value = "ets-like", value_parser = backends::bench_parser())]
+    backend: String,
+    /// Passed on to the benchmark, e.g. a filter.
+    #[arg(last = true)]
+    rest: Vec<String>,
+}
+
+pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    let backend = backends::named(std::slice::from_ref(&options.backend))
+        .into_iter()
+        .next();
+    let backend = backend.context("no such backend")?;
+    let target = backend.bench.context("it has no benchmark")?;
+    let status = cargo::cargo()?
+        .args([
+            "bench",
+            "--quiet",
+            "--package",
+            backend.package,
+            "--bench",
+            target,
+            "--",
+        ])
+        .args(&options.rest)
+        .status()
+        .context("cannot start cargo")?;
+    Ok(if status.success() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}

@@ -1,0 +1,215 @@
+//! `cargo xtask certify`: runs each backend's own `tests/contract.rs` and gathers the certificates.
+
+use std::fs;
+use std::io::{BufRead, BufReader, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::{ExitCode, Stdio};
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, ValueEnum};
+use rheo_contract::{Certificate, Verdict};
+
+use crate::backends::{self, Backend};
+use crate::{cargo, table};
+
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Just this backend; may be given several times. Default: all that need no server.
+    #[arg(long = "backend", value_name = "NAME", value_parser = backends::parser())]
+    backends: Vec<String>,
+    /// What to print at the end.
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+    /// Where to write NAME.json and NAME.xml; default target/certificates.
+    #[arg(long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// The seed of everything random; default a new one, which is printed.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Also run the cases of what is not declared, and say what could be.
+    #[arg(long)]
+    audit: bool,
+    /// Only cases whose name contains this, e.g. `LSE-2` or `queries`; such a run certifies nothing.
+    #[arg(value_name = "FILTER")]
+    filter: Option<String>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Format {
+    /// A table for people.
+    Table,
+    /// The certificates, as a JSON array on standard output.
+    Json,
+}
+
+pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    let folder = match &options.output {
+        Some(folder) => std::path::absolute(folder)?,
+        None => cargo::root()?.join("target/certificates"),
+    };
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let mut certificates = Vec::new();
+    for backend in backends::named(&options.backends) {
+        let certificate = certify(backend, options, &folder)
+            .with_context(|| format!("{} could not be judged", backend.package))?;
+        certificates.push(certificate);
+    }
+    match options.format {
+        Format::Table => print_for_people(&certificates, &folder),
+        Format::Json => println!("{}", serde_json::to_string_pretty(&certificates)?),
+    }
+    let partial = options.filter.is_some();
+    let fine = |certificate: &Certificate| {
+        certificate.certified || (partial && table::verdict(certificate) != "FAILED")
+    };
+    Ok(if certificates.iter().all(fine) {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn certify(backend: Backend, options: &Options, folder: &Path) -> Result<Certificate> {
+    let path = folder.join(format!("{}.json", backend.package));
+    // What an earlier run wrote must not be taken for what this one did.
+    for stale in [path.clone(), path.with_extension("xml")] {
+        if stale.exists() {
+            fs::remove_file(&stale)
+                .with_context(|| format!("cannot remove {}", stale.display()))?;
+        }
+    }
+    let mut command = cargo::cargo()?;
+    command.args([
+        "test",
+        "--quiet",
+        "--package",
+        backend.package,
+        "--test",
+        "contract",
+        "--",
+    ]);
+    command.args(&options.filter);
+    command
+        .env("RHEO_CERTIFICATES", folder)
+        .env("RHEO_AUDIT", u8::from(options.audit).to_string());
+    match options.seed {
+        Some(seed) => command.env("RHEO_SEED", seed.to_string()),
+        None => command.env_remove("RHEO_SEED"),
+    };
+    // One line per case, whatever --quiet says to Cargo.
+    command.args(["--format", "pretty", "--color", "never"]);
+    let mut child = command
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("cannot start cargo")?;
+    let output = child.stdout.take().context("standard output is piped")?;
+    let mut progress = Progress::new(backend.package);
+    let mut other_lines = Vec::new();
+    for line in BufReader::new(output).lines() {
+        let line = line?;
+        if !progress.notes(&line) {
+            other_lines.push(line);
+        }
+    }
+    progress.end();
+    let status = child.wait()?;
+    for line in other_lines
+        .iter()
+        .filter(|line| line.starts_with("audit: "))
+    {
+        eprintln!("{line}");
+    }
+    if !path.exists() {
+        bail!(
+            "the suite wrote no certificate ({status}):\n{}",
+            other_lines.join("\n")
+        );
+    }
+    let certificate = Certificate::read(&path)
+        .with_context(|| format!("{} is not what this version writes", path.display()))?;
+    let ran = certificate
+        .cases
+        .iter()
+        .any(|case| case.verdict != Verdict::NotDeclared);
+    if !ran {
+        bail!(
+            "nothing ran: no case matches {:?}",
+            options.filter.as_deref().unwrap_or_default()
+        );
+    }
+    Ok(certificate)
+}
+
+fn print_for_people(certificates: &[Certificate], folder: &Path) {
+    for certificate in certificates {
+        for case in &certificate.cases {
+            if matches!(case.verdict, Verdict::Fail | Verdict::Unknown) {
+                let reason = case.reason.as_deref().unwrap_or("no reason was given");
+                println!("\n{}: {}\n{reason}", certificate.backend.name, case.name);
+            }
+        }
+    }
+    println!("\n{}", table::of(certificates));
+    for certificate in certificates {
+        let summary = certificate.summary;
+        println!(
+            "{}: {}: {} passed, {} failed, {} unknown, {} not declared in {:.1} s; seed {}",
+            certificate.backend.name,
+            table::verdict(certificate),
+            summary.pass,
+            summary.fail,
+            summary.unknown,
+            summary.not_declared,
+            std::time::Duration::from_micros(certificate.duration_micros).as_secs_f64(),
+            certificate.seed,
+        );
+    }
+    println!("certificates: {}", folder.display());
+}
+
+/// A line on standard error that counts the cases while they run.
+struct Progress {
+    name: &'static str,
+    done: usize,
+    failed: usize,
+    live: bool,
+}
+
+impl Progress {
+    fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            done: 0,
+            failed: 0,
+            live: std::io::stderr().is_terminal(),
+        }
+    }
+
+    /// Whether the line was about a case.
+    fn notes(&mut self, line: &str) -> bool {
+        let Some((_, outcome)) = line
+            .strip_prefix("test ")
+            .and_then(|rest| rest.split_once("... "))
+        else {
+            return false;
+        };
+        self.done += 1;
+        self.failed += usize::from(outcome.starts_with("FAILED"));
+        if self.live {
+            eprint!(
+                "\r{}: {} cases, {} failed",
+                self.name, self.done, self.failed
+            );
+            let _ = std::io::stderr().flush();
+        }
+        true
+    }
+
+    fn end(&self) {
+        let start = if self.live { "\r" } else { "" };
+        eprintln!(
+            "{start}{}: {} cases, {} failed",
+            self.name, self.done, self.failed
+        );
+    }
+}

@@ -1,0 +1,200 @@
+//! `cargo xtask test`: everything that the project has, step by step, and what came of each.
+
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::cargo;
+
+/// The most crates that rheo-core may bring along without its default features, itself included.
+const CORE_CRATES: usize = 25;
+
+/// One thing that is checked.
+struct Step {
+    name: &'static str,
+    run: fn() -> Result<()>,
+}
+
+const STEPS: &[Step] = &[
+    Step {
+        name: "formatting",
+        run: || call(cargo::cargo()?.args(["fmt", "--all", "--check"])),
+    },
+    Step {
+        name: "lints",
+        run: lints,
+    },
+    Step {
+        name: "docs build without warnings",
+        run: docs,
+    },
+    Step {
+        name: "rheo-core is small",
+        run: core_is_small,
+    },
+    Step {
+        name: "tests of the workspace",
+        run: || call(cargo::cargo()?.args(["test", "--workspace"])),
+    },
+    Step {
+        name: "benchmarks compile",
+        run: || call(cargo::cargo()?.args(["bench", "--workspace", "--no-run"])),
+    },
+    Step {
+        name: "certification",
+        run: certification,
+    },
+    Step {
+        name: "the third-party example passes",
+        run: third_party_passes,
+    },
+    Step {
+        name: "the broken third-party example fails readably",
+        run: third_party_fails,
+    },
+];
+
+pub(crate) fn run() -> Result<ExitCode> {
+    let mut ended: Vec<(&str, Duration, Option<anyhow::Error>)> = Vec::new();
+    for step in STEPS {
+        println!("\n=== {} ===", step.name);
+        let started = Instant::now();
+        let result = (step.run)();
+        if let Err(error) = &result {
+            eprintln!("FAILED: {error:#}");
+        }
+        ended.push((step.name, started.elapsed(), result.err()));
+    }
+    println!("\n=== summary ===");
+    for (name, took, error) in &ended {
+        let verdict = if error.is_none() { "ok" } else { "FAILED" };
+        println!("{verdict:<6} {name} ({:.1} s)", took.as_secs_f64());
+    }
+    let failed = ended.iter().filter(|(.., error)| error.is_some()).count();
+    println!("{} passed, {failed} failed", ended.len() - failed);
+    Ok(if failed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn call(command: &mut Command) -> Result<()> {
+    let status = command
+        .status()
+        .with_context(|| format!("cannot start {command:?}"))?;
+    ensure!(status.success(), "{command:?} ended with {status}");
+    Ok(())
+}
+
+fn lints() -> Result<()> {
+    let deny = ["--", "--deny", "warnings"];
+    call(
+        cargo::cargo()?
+            .args(["clippy", "--workspace", "--all-targets"])
+            .args(deny),
+    )?;
+    let small = ["clippy", "--package", "rheo-core", "--no-default-features"];
+    call(cargo::cargo()?.args(small).args(deny))
+}
+
+fn docs() -> Result<()> {
+    let mut command = cargo::cargo()?;
+    command.env("RUSTDOCFLAGS", "--deny warnings");
+    call(command.args(["doc", "--workspace", "--no-deps"]))
+}
+
+fn core_is_small() -> Result<()> {
+    let mut command = cargo::cargo()?;
+    command.args(["tree", "--package", "rheo-core", "--no-default-features"]);
+    command.args([
+        "--edges",
+        "normal,build",
+        "--prefix",
+        "none",
+        "--format",
+        "{p}",
+    ]);
+    let output = command.output().context("cannot start cargo")?;
+    ensure!(
+        output.status.success(),
+        "cargo tree failed: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let text = String::from_utf8(output.stdout)?;
+    let mut crates: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.split(' ').next())
+        .collect();
+    crates.sort_unstable();
+    crates.dedup();
+    println!(
+        "rheo-core without default features is {} crates: {}",
+        crates.len(),
+        crates.join(", ")
+    );
+    ensure!(
+        crates.len() < CORE_CRATES,
+        "{} crates, fewer than {CORE_CRATES} are allowed",
+        crates.len()
+    );
+    Ok(())
+}
+
+/// `certify`, then `verify` on what it wrote, as people do it.
+fn certification() -> Result<()> {
+    call(xtask()?.arg("certify"))?;
+    let folder = cargo::root()?.join("target/certificates");
+    let files = crate::backends::BACKENDS
+        .iter()
+        .map(|b| folder.join(format!("{}.json", b.package)));
+    call(xtask()?.arg("verify").args(files))
+}
+
+fn xtask() -> Result<Command> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.current_dir(cargo::root()?);
+    Ok(command)
+}
+
+fn third_party(features: &[&str]) -> Result<Command> {
+    let mut command = cargo::cargo()?;
+    command.current_dir(cargo::root()?.join("examples/third-party"));
+    command.env(
+        "CARGO_TARGET_DIR",
+        cargo::root()?.join("target/third-party"),
+    );
+    command.args(["test", "--locked"]).args(features);
+    Ok(command)
+}
+
+fn third_party_passes() -> Result<()> {
+    call(&mut third_party(&[])?)
+}
+
+fn third_party_fails() -> Result<()> {
+    let output = third_party(&["--features", "broken"])?
+        .output()
+        .context("cannot start cargo")?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    ensure!(
+        !output.status.success(),
+        "the broken backend passed:\n{text}"
+    );
+    for part in [
+        "rule:     LSE-2",
+        "expected:",
+        "seen:",
+        "history:",
+        "usually:",
+        "again:",
+    ] {
+        ensure!(
+            text.contains(part),
+            "the failure does not say {part:?}:\n{text}"
+        );
+    }
+    println!("it fails, with rule, expectation, history, usual cause and command");
+    Ok(())
+}
