@@ -341,3 +341,8 @@ impl Delivery {
         );
     }
 }
+
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod tests;

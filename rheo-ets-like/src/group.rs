@@ -230,3 +230,6 @@ fn places(log: &Log, ids: &[EventId]) -> Result<Vec<Place>> {
     };
     ids.iter().map(place).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 //! The log of a stream: its events by partition and sequence, and by id.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::ops::Index;
 
 use rheo_core::{Event, EventId, Partition, PartitionCount, Sequence, Timestamp};
@@ -9,7 +9,9 @@ use rheo_core::{Event, EventId, Partition, PartitionCount, Sequence, Timestamp};
 pub(crate) struct Log {
     count: PartitionCount,
     partitions: Vec<PartitionLog>,
-    places: HashMap<EventId, Place>,
+    /// A tree, since it grows in place: a hash table would stop an append to be rebuilt. Generated
+    /// ids are time-ordered, so that it grows at its end.
+    places: BTreeMap<EventId, Place>,
 }
 
 /// Where an event is; places order as dead letters do, by partition, then sequence.
@@ -28,7 +30,7 @@ impl Log {
                 .partitions()
                 .map(|_| PartitionLog::default())
                 .collect(),
-            places: HashMap::new(),
+            places: BTreeMap::new(),
         }
     }
 

@@ -143,3 +143,109 @@ impl Stream {
         names.take(options.limit as usize).cloned().collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rheo_core::{Cursor, Direction, OrderBy};
+    use serde_json::json;
+
+    use super::*;
+
+    fn stream(partitions: u32) -> Stream {
+        let name = StreamName::new("s").expect("allowed");
+        Stream::new(&name, PartitionCount::new(partitions).expect("allowed"))
+    }
+
+    fn event(partition: u32) -> NewEvent {
+        let event = NewEvent::new("t", json!({})).expect("allowed");
+        event.with_partition(Partition::new(partition))
+    }
+
+    fn at(micros: i64) -> Timestamp {
+        Timestamp::from_micros(micros).expect("in range")
+    }
+
+    #[test]
+    fn a_batch_is_written_whole_or_not_at_all() {
+        let mut stream = stream(2);
+        let (old, new) = (EventId::generate(at(0)), EventId::generate(at(0)));
+        let written = stream.append_one(event(0).with_id(old), at(0));
+        assert_eq!(written.expect("new").sequence.get(), 1);
+        let exists = |id| Err(Error::AlreadyExists(Existing::Event(id)));
+
+        let with_an_old_id = vec![event(0), event(1).with_id(new), event(1).with_id(old)];
+        assert_eq!(stream.append(with_an_old_id, at(1)), exists(old));
+        let with_an_id_twice = vec![event(0).with_id(new), event(1).with_id(new)];
+        assert_eq!(stream.append(with_an_id_twice, at(1)), exists(new));
+        let out_of_range = vec![event(0).with_id(new), event(2)];
+        assert!(matches!(
+            stream.append(out_of_range, at(1)),
+            Err(Error::Invalid(_))
+        ));
+
+        let batch = vec![event(0).with_id(new), event(1), event(0)];
+        let written = stream
+            .append(batch, at(1))
+            .expect("nothing of this is there");
+        let places = |event: &Event| (event.partition.number(), event.sequence.get());
+        let places: Vec<_> = written.iter().map(places).collect();
+        assert_eq!(places, [(0, 2), (1, 1), (0, 3)]);
+    }
+
+    #[test]
+    fn pages_follow_each_other_in_every_order() {
+        let mut stream = stream(3);
+        // Partitions of unequal length, equal times, and a clock that goes back.
+        for (partition, time) in [
+            (0, 5),
+            (2, 5),
+            (0, 3),
+            (1, 3),
+            (0, 9),
+            (2, 1),
+            (0, 5),
+            (0, 5),
+        ] {
+            stream
+                .append_one(event(partition), at(time))
+                .expect("in range");
+        }
+        for by in [OrderBy::Sequence, OrderBy::Timestamp] {
+            for direction in [Direction::Ascending, Direction::Descending] {
+                let all = Query::new().with_order_by(by).with_direction(direction);
+                let whole = stream.query(&all).expect("valid").events;
+                assert_eq!(whole.len(), 8);
+                assert!(whole.is_sorted_by(|l, r| all.order.compare(&l.into(), &r.into()).is_lt()));
+                for limit in 1..=9 {
+                    assert_eq!(paged(&stream, &all, limit), whole, "{limit} a page");
+                }
+            }
+        }
+    }
+
+    fn paged(stream: &Stream, query: &Query, limit: u32) -> Vec<Event> {
+        let mut events = Vec::new();
+        let mut query = query.clone().with_limit(limit);
+        loop {
+            let page = stream.query(&query).expect("valid");
+            events.extend(page.events);
+            match page.next {
+                Some(next) => query = query.with_cursor(next),
+                None => return events,
+            }
+        }
+    }
+
+    #[test]
+    fn a_query_out_of_range_or_with_a_damaged_cursor_is_invalid() {
+        let stream = stream(1);
+        let damaged = Query::new().with_cursor(Cursor::from_text("1.sa.0.0.0.0"));
+        let out_of_range = Query::new().with_partition(Partition::new(1)).with_limit(0);
+        for (query, argument) in [(damaged, "cursor"), (out_of_range, "partition")] {
+            let Err(Error::Invalid(invalid)) = stream.query(&query) else {
+                panic!("{query:?} was accepted");
+            };
+            assert_eq!(invalid.argument, argument);
+        }
+    }
+}
