@@ -33,7 +33,7 @@ async fn rheo() -> (Rheo, Arc<ManualClock>) {
 fn order(number: u32) -> NewEvent {
     NewEvent::new(
         "order.placed",
-        json!({"number": number, "even": number % 2 == 0}),
+        json!({"number": number, "even": number.is_multiple_of(2)}),
     )
     .expect("allowed")
     .with_partition(Partition::new(number % PARTITIONS))
