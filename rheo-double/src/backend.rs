@@ -13,7 +13,7 @@ use rheo_core::{
 };
 use tokio::time::{sleep, timeout as within};
 
-use crate::config::{DoubleServer, capabilities};
+use crate::config::{CAPABILITIES, DoubleServer};
 use crate::error::{closed, stopped};
 use crate::faults::{Fault, Faults};
 use crate::keyspace::Keyspace;
@@ -25,7 +25,6 @@ pub struct DoubleBackend {
     server: DoubleServer,
     clock: Arc<dyn Clock>,
     faults: Faults,
-    capabilities: Capabilities,
     closed: AtomicBool,
 }
 
@@ -35,7 +34,6 @@ impl DoubleBackend {
             server,
             clock,
             faults: Faults::default(),
-            capabilities: capabilities(),
             closed: AtomicBool::new(false),
         }
     }
@@ -143,7 +141,7 @@ fn scripted() -> Cause {
 #[async_trait]
 impl Backend for DoubleBackend {
     fn capabilities(&self) -> Capabilities {
-        self.capabilities.clone()
+        CAPABILITIES.clone()
     }
 
     async fn close(&self) -> Result<()> {

@@ -1,6 +1,6 @@
 //! The store, how a handle on it is opened, and what a handle declares.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use rheo_core::{
     Capabilities, Clock, Error, GroupName, Guarantee, Mechanism, OptionalOperation, Partition,
@@ -91,8 +91,8 @@ impl DoubleServer {
 
 /// Not durable and not distributed: the server lives and dies with its process. The server's own lag
 /// is not used, since it does not count what is pending.
-pub(crate) fn capabilities() -> Capabilities {
-    Capabilities::builder()
+pub(crate) static CAPABILITIES: LazyLock<Capabilities> = LazyLock::new(|| {
+    let declared = Capabilities::builder()
         .guarantees([
             Guarantee::Partitions,
             Guarantee::ContiguousFrontier,
@@ -101,6 +101,8 @@ pub(crate) fn capabilities() -> Capabilities {
             Guarantee::SecondaryIndexes,
             Guarantee::BatchWrites,
         ])
+        .without(Guarantee::Durable)
+        .without(Guarantee::Distributed)
         .mechanisms([
             Mechanism::AtomicCompareAndSet,
             Mechanism::NativeConsumerGroups,
@@ -109,6 +111,9 @@ pub(crate) fn capabilities() -> Capabilities {
             Mechanism::BlockingReads,
         ])
         .operations(OptionalOperation::ALL.iter().copied())
-        .build()
-        .expect("a constant declaration without contradiction")
-}
+        .build();
+    match declared {
+        Ok(capabilities) => capabilities,
+        Err(error) => unreachable!("the declaration is fixed and valid: {error}"),
+    }
+});
