@@ -36,7 +36,7 @@ impl Fault {
 /// handle ([`DoubleServer::faults`](crate::DoubleServer::faults)).
 ///
 /// They queue: a call meets the first one that is meant for it, and each is met once. A handle's own
-/// come before the server's. A call on a closed handle meets none.
+/// come before the server's. `close`, and any call on a closed handle, meets none.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -85,9 +85,19 @@ impl Faults {
     ///
     /// # Errors
     ///
-    /// `Invalid` for `fault`: ambiguous for an operation that only reads, since a read is never
-    /// `Ambiguous` (ERR-3), or slower than [`Fault::MAX_SLOW`]. Nothing is queued.
+    /// Nothing is queued then:
+    ///
+    /// - `Invalid` for `operation`: `close`, which needs no server and so meets no fault.
+    /// - `Invalid` for `fault`: ambiguous for an operation that only reads, since a read is never
+    ///   `Ambiguous` (ERR-3), or slower than [`Fault::MAX_SLOW`].
     pub fn next(&self, operation: Operation, fault: Fault) -> Result<()> {
+        if operation == Operation::Close {
+            return Err(Error::invalid(
+                "operation",
+                operation,
+                "an operation that needs the server",
+            ));
+        }
         if fault.is_ambiguous() && !operation.writes() {
             return Err(Error::invalid(
                 "fault",

@@ -6,7 +6,7 @@
 //! | [`PartitionLog::by_sequence`] | a list per partition: sequence → native id |
 //! | [`Stream::ids`] | a hash per stream: event id → native id |
 //! | [`Group`] | a hash per group |
-//! | [`Deliveries`](crate::deliveries::Deliveries) | per group and partition, a hash of claims and a sorted set of due times |
+//! | [`Deliveries`] | per group and partition, a hash of claims and a sorted set of due times |
 //! | [`Group::dead`] | a sorted list per group |
 
 use std::collections::{BTreeMap, HashMap};

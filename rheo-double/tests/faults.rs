@@ -122,6 +122,8 @@ async fn a_read_may_be_refused_but_never_ambiguous() {
             assert_eq!(kind(refused), Some(ErrorKind::Invalid), "{operation}");
         }
     }
+    let refused = faults.next(Operation::Close, Fault::Unavailable);
+    assert_eq!(kind(refused), Some(ErrorKind::Invalid));
     assert_eq!(faults.remaining(), 0);
 
     faults.next_of_any(Fault::AmbiguousBefore).expect("allowed");
