@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 use std::time::Duration;
 
 use rheo_core::{
-    FetchOptions, GroupName, Lease, LeaseId, Reason, Receipt, Result, StreamName, Timestamp,
+    Event, FetchOptions, GroupName, Lease, LeaseId, Reason, Receipt, Result, StreamName, Timestamp,
 };
 
 use crate::deliveries::Claim;
@@ -56,8 +56,8 @@ impl GroupPartition<'_> {
             claimed.extend(self.reclaim(id, options, now));
         }
         let unread = limit - claimed.len();
-        for id in self.native.read(options.consumer.as_str(), unread, now) {
-            claimed.extend(self.lease(id, 1, options, now));
+        for (id, event) in self.native.read(options.consumer.as_str(), unread, now) {
+            claimed.push(self.lease(id, event, 1, options, now));
         }
         claimed
     }
@@ -75,18 +75,20 @@ impl GroupPartition<'_> {
         };
         let consumer = options.consumer.as_str();
         let attempt = self.native.claim(id, consumer, min_idle, now)?;
-        self.lease(id, attempt, options, now)
+        let event = self.native.entry(id)?;
+        Some(self.lease(id, event, attempt, options, now))
     }
 
     fn lease(
         &mut self,
         id: EntryId,
+        event: &Event,
         attempt: u32,
         options: &FetchOptions,
         now: Timestamp,
-    ) -> Option<Lease> {
+    ) -> Lease {
         let lease = Lease {
-            event: self.native.entry(id)?.clone(),
+            event: event.clone(),
             group: self.name.clone(),
             consumer: options.consumer.clone(),
             lease_id: LeaseId::generate(),
@@ -100,6 +102,6 @@ impl GroupPartition<'_> {
             expires_at: lease.expires_at,
         };
         self.deliveries.put(id, claim);
-        Some(lease)
+        lease
     }
 }

@@ -53,9 +53,9 @@ impl<'a, F> NativeGroup<'a, F> {
 
     /// Delivers up to `count` entries that the group has not seen: the last delivered id moves, and
     /// each goes to the pending list (`XREADGROUP … STREAMS key >`).
-    pub fn read(&mut self, consumer: &str, count: usize, now: Timestamp) -> Vec<EntryId> {
-        let read: Vec<EntryId> = self.unread().take(count).collect();
-        for id in &read {
+    pub fn read(&mut self, consumer: &str, count: usize, now: Timestamp) -> Vec<(EntryId, &'a F)> {
+        let read: Vec<_> = self.unread().take(count).collect();
+        for (id, _) in &read {
             let pending = PendingEntry {
                 consumer: consumer.into(),
                 delivered_at: now,
@@ -67,11 +67,11 @@ impl<'a, F> NativeGroup<'a, F> {
         read
     }
 
-    /// The ids above the last delivered one.
-    pub fn unread(&self) -> impl Iterator<Item = EntryId> {
+    /// The entries above the last delivered one (`XRANGE key (last-delivered +`).
+    pub fn unread(&self) -> impl Iterator<Item = (EntryId, &'a F)> {
         self.entries
             .range((Excluded(self.state.last_delivered), Unbounded))
-            .map(|(id, _)| *id)
+            .map(|(id, fields)| (*id, fields))
     }
 
     /// The last id that was delivered, or what it was set to (`XINFO GROUPS`).
@@ -162,11 +162,12 @@ mod tests {
         let mut stream = stream_of_three();
         let mut group = stream.group("g").expect("exists");
         let read = group.read("c1", 2, at(2));
-        assert_eq!(group.last_delivered(), read[1]);
+        assert_eq!([read[0].1, read[1].1], [&'a', &'b']);
+        assert_eq!(group.last_delivered(), read[1].0);
         let pending: Vec<EntryId> = group.pending().map(|(id, _)| id).collect();
-        assert_eq!(pending, read);
+        assert_eq!(pending, [read[0].0, read[1].0]);
 
-        group.ack(read[0]);
+        group.ack(read[0].0);
         assert_eq!(group.pending().count(), 1);
         assert_eq!(group.read("c1", 9, at(2)).len(), 1);
         assert!(group.read("c1", 9, at(2)).is_empty());
@@ -176,7 +177,7 @@ mod tests {
     fn only_what_is_idle_can_be_claimed() {
         let mut stream = stream_of_three();
         let mut group = stream.group("g").expect("exists");
-        let id = group.read("c1", 1, at(10))[0];
+        let (id, _) = group.read("c1", 1, at(10))[0];
         let idle = Duration::from_secs(5);
         assert_eq!(group.claim(id, "c2", idle, at(14)), None);
         assert_eq!(group.claim(id, "c2", idle, at(15)), Some(2));
@@ -191,7 +192,7 @@ mod tests {
         let mut stream = stream_of_three();
         let mut group = stream.group("g").expect("exists");
         let first = group.read("c1", 3, at(1));
-        group.set_id(first[0]);
+        group.set_id(first[0].0);
         assert_eq!(group.read("c1", 3, at(1)), first[1..]);
     }
 
