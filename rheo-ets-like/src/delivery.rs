@@ -142,7 +142,8 @@ impl Delivery {
             if open.due > now {
                 // The clock has gone back since it was found due.
                 self.put(sequence, open);
-            } else if open.holder.is_some() && self.is_used_up(open.attempts) {
+            } else if self.is_used_up(open.attempts) {
+                // An expired lease: a retry would have made it a dead letter at once.
                 self.bury(sequence, open.attempts, Reason::lease_expired(), now);
             } else {
                 return Some((sequence, open.attempts));

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use rheo_core::{
     Backend, Capabilities, ConsumerId, Error, FetchOptions, GroupName, GroupOptions, Guarantee,
-    ManualClock, NewEvent, OptionalOperation, Replay, RetryDelay, RetryOptions, Sequence,
-    StreamName, StreamOptions, SystemClock, Timestamp, Wakeup,
+    LeaseDuration, ManualClock, NewEvent, OptionalOperation, Replay, RetryDelay, RetryOptions,
+    Sequence, StreamName, StreamOptions, SystemClock, Timestamp, Wakeup,
 };
 use rheo_ets_like::{MemoryBackend, MemoryStore};
 use serde_json::json;
@@ -45,7 +45,11 @@ fn event() -> NewEvent {
 }
 
 fn worker(limit: u32) -> FetchOptions {
-    FetchOptions::new(ConsumerId::new("worker").expect("allowed")).with_limit(limit)
+    // Longer than any wait, so that no expiry ends one.
+    let duration = LeaseDuration::new(2 * LONG).expect("allowed");
+    FetchOptions::new(ConsumerId::new("worker").expect("allowed"))
+        .with_limit(limit)
+        .with_lease_duration(duration)
 }
 
 fn manual_clock() -> Arc<ManualClock> {
