@@ -7,14 +7,21 @@ use rheo_core::{RULES, Rule};
 fn every_case_has_a_rule() {
     for case in Suite::cases() {
         let rule = Rule::find(case.rule_id());
-        assert!(rule.is_some(), "{} names no rule of the specification", case.full_name());
+        assert!(
+            rule.is_some(),
+            "{} names no rule of the specification",
+            case.full_name()
+        );
     }
 }
 
 #[test]
 fn every_rule_has_a_case_or_a_reason() {
     for rule in RULES {
-        let cases = Suite::cases().iter().filter(|case| case.rule_id() == rule.id).count();
+        let cases = Suite::cases()
+            .iter()
+            .filter(|case| case.rule_id() == rule.id)
+            .count();
         match rule.untested {
             None => assert!(cases > 0, "{} has no case and no reason for it", rule.id),
             Some(reason) => assert_eq!(cases, 0, "{} is marked untested ({reason})", rule.id),

@@ -1,0 +1,104 @@
+//! A certificate that was tampered with, or is of another suite, certifies nothing.
+
+use std::sync::Arc;
+
+use rheo_contract::{Certificate, Harness, Namespace, Opened, Settings, Suite, Verdict};
+use rheo_core::{Capabilities, Clock, Level, async_trait};
+use rheo_ets_like::MemoryBackend;
+
+struct Memory;
+
+#[async_trait]
+impl Harness for Memory {
+    fn name(&self) -> &str {
+        "memory/with: odd name"
+    }
+
+    fn version(&self) -> &str {
+        "0"
+    }
+
+    async fn open(&self, _: &Namespace, clock: Arc<dyn Clock>) -> Opened {
+        Ok(Arc::new(MemoryBackend::new(clock)))
+    }
+}
+
+fn genuine() -> Certificate {
+    let suite = Suite::new(Memory, Settings::default()).expect("starts");
+    let certificate = suite.certify(|_| true).expect("opens");
+    assert_eq!(certificate.verify(), Vec::<String>::new());
+    certificate
+}
+
+#[test]
+fn tampering_is_found() {
+    let genuine = genuine();
+    let found = |tamper: &dyn Fn(&mut Certificate)| {
+        let mut certificate = genuine.clone();
+        tamper(&mut certificate);
+        certificate.verify().join("; ")
+    };
+    let not_declared = |c: &Certificate| {
+        c.cases
+            .iter()
+            .position(|case| case.verdict == Verdict::NotDeclared)
+            .expect("one")
+    };
+    let fail = |c: &mut Certificate, level| {
+        let case = c
+            .cases
+            .iter()
+            .position(|case| case.level == level)
+            .expect("one");
+        c.cases[case].verdict = Verdict::Fail;
+        (c.summary.pass, c.summary.fail) = (c.summary.pass - 1, 1);
+    };
+
+    assert!(found(&|c| c.schema = "rheo-certificate/2".into()).contains("schema"));
+    assert!(found(&|c| c.suite.rule_set = "0".into()).contains("rules 0"));
+    assert!(found(&|c| c.suite.version = "9".into()).contains("suite 9"));
+    assert!(found(&|c| c.cases.truncate(1)).contains("is missing"));
+    assert!(found(&|c| c.cases.push(c.cases[0].clone())).contains("2 times"));
+    assert!(found(&|c| c.cases[0].name.push('x')).contains("is no case of this suite"));
+    assert!(found(&|c| c.cases[0].level = Level::Should).contains("level"));
+    assert!(found(&|c| c.summary.pass += 1).contains("summary"));
+    assert!(found(&|c| c.cases[0].verdict = Verdict::NotDeclared).contains("does not fit"));
+    let judged = |c: &mut Certificate| {
+        let at = not_declared(c);
+        c.cases[at].verdict = Verdict::Pass;
+    };
+    assert!(found(&judged).contains("does not fit"));
+    assert!(found(&|c| c.cases[0].verdict = Verdict::Unknown).contains("is unknown"));
+    assert!(found(&|c| c.certified = false).contains("says that it does not"));
+    assert!(found(&|c| fail(c, Level::Must)).contains("failed"));
+    assert_eq!(
+        found(&|c| fail(c, Level::Should)),
+        "",
+        "a SHOULD rule fails nothing"
+    );
+    let modest = Capabilities::builder().build().expect("valid");
+    assert!(found(&|c| c.capabilities = modest.clone()).contains("does not fit"));
+}
+
+#[test]
+fn it_survives_being_written_and_read() {
+    let genuine = genuine();
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("certificate");
+    let path = genuine.write(&folder).expect("writes");
+    assert_eq!(
+        path.file_name().and_then(|n| n.to_str()),
+        Some("memory_with__odd_name.json")
+    );
+    assert_eq!(Certificate::read(&path).expect("reads"), genuine);
+}
+
+#[test]
+fn what_is_no_certificate_is_refused() {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    for (name, text) in [("empty", ""), ("array", "[]"), ("other", "{\"schema\": 1}")] {
+        let path = folder.join(format!("{name}.json"));
+        std::fs::write(&path, text).expect("writes");
+        assert!(Certificate::read(&path).is_err());
+    }
+    assert!(Certificate::read(&folder.join("not-there.json")).is_err());
+}

@@ -1,0 +1,237 @@
+//! What the suite makes of backends and harnesses that hang, panic, or lack a part.
+
+#[path = "proof/defect.rs"]
+mod defect;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rheo_contract::{
+    Case, CaseResult, Harness, HarnessError, Namespace, Opened, Settings, Suite, Verdict,
+};
+use rheo_core::{Backend, Clock, Gate, Guarantee, Lease, Result, async_trait};
+use rheo_ets_like::MemoryBackend;
+
+use crate::defect::{Defect, Real, Wrapped};
+
+/// A memory backend that says it is a server, with a defect in front.
+struct Odd<D>(fn() -> D);
+
+#[async_trait]
+impl<D: Defect> Harness for Odd<D> {
+    fn name(&self) -> &str {
+        "odd"
+    }
+
+    fn version(&self) -> &str {
+        "0"
+    }
+
+    async fn open(&self, _: &Namespace, clock: Arc<dyn Clock>) -> Opened {
+        let backend = Arc::new(MemoryBackend::new(Arc::clone(&clock)));
+        let real = Real { backend, clock };
+        assert!(real.now() > rheo_core::Timestamp::UNIX_EPOCH);
+        Ok(Arc::new(Wrapped {
+            real,
+            defect: (self.0)(),
+        }))
+    }
+}
+
+/// Judges the first case that `which` names.
+fn judge(harness: impl Harness, which: impl Fn(&Case) -> bool) -> CaseResult {
+    let mut settings = Settings::default();
+    settings.deadline = Duration::from_millis(500);
+    let suite = Suite::new(harness, settings).expect("starts");
+    let subject = suite.subject().expect("opens");
+    let case = Suite::cases()
+        .iter()
+        .find(|case| which(case))
+        .expect("is there");
+    suite.judge(case, &subject)
+}
+
+fn acks(case: &Case) -> bool {
+    case.full_name()
+        .ends_with("a_replaced_lease_settles_nothing")
+}
+
+fn reason(result: &CaseResult) -> &str {
+    result.reason.as_deref().unwrap_or_default()
+}
+
+struct Nothing;
+impl Defect for Nothing {}
+
+struct NeverAnswers;
+#[async_trait]
+impl Defect for NeverAnswers {
+    async fn ack(&self, _: &Real, _: &Lease) -> Result<()> {
+        std::future::pending().await
+    }
+}
+
+struct Blocks;
+#[async_trait]
+impl Defect for Blocks {
+    async fn ack(&self, _: &Real, _: &Lease) -> Result<()> {
+        loop {
+            std::thread::park();
+        }
+    }
+}
+
+struct Panics;
+#[async_trait]
+impl Defect for Panics {
+    async fn ack(&self, _: &Real, _: &Lease) -> Result<()> {
+        panic!("index out of bounds, say")
+    }
+}
+
+#[test]
+fn a_hang_is_a_named_failure() {
+    let result = judge(Odd(|| NeverAnswers), acks);
+    assert_eq!(result.verdict, Verdict::Fail);
+    assert!(
+        reason(&result).contains("there was no answer within 500ms"),
+        "{}",
+        reason(&result)
+    );
+    assert!(
+        reason(&result).contains("-> no answer yet"),
+        "{}",
+        reason(&result)
+    );
+}
+
+#[test]
+fn a_blocked_thread_is_given_up_on() {
+    let started = Instant::now();
+    let result = judge(Odd(|| Blocks), acks);
+    assert_eq!(result.verdict, Verdict::Fail);
+    assert!(
+        reason(&result).contains("blocks its thread"),
+        "{}",
+        reason(&result)
+    );
+    assert!(started.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn a_panic_is_a_failure_with_its_text() {
+    let result = judge(Odd(|| Panics), acks);
+    assert_eq!(result.verdict, Verdict::Fail);
+    assert!(
+        reason(&result).contains("panicked: index out of bounds, say"),
+        "{}",
+        reason(&result)
+    );
+}
+
+#[test]
+fn a_missing_part_fails_and_says_what_to_supply() {
+    for (guarantee, method) in [
+        (Guarantee::Durable, "Harness::reopen"),
+        (Guarantee::Distributed, "Harness::second_handle"),
+    ] {
+        let needs = |case: &Case| case.gates().any(|gate| gate == Gate::Guarantee(guarantee));
+        let result = judge(Odd(|| Nothing), needs);
+        assert_eq!(result.verdict, Verdict::Fail);
+        let expected = format!("the harness to supply {method}");
+        assert!(reason(&result).contains(&expected), "{}", reason(&result));
+    }
+}
+
+#[test]
+fn an_unreachable_store_must_be_supplied_by_what_outlives_its_handles() {
+    let result = judge(Odd(|| Nothing), |case| {
+        case.group() == "unavailable" && case.rule_id() == "ERR-4"
+    });
+    assert_eq!(result.verdict, Verdict::Fail);
+    assert!(
+        reason(&result).contains("open_unreachable"),
+        "{}",
+        reason(&result)
+    );
+}
+
+/// Opens once, to say what it declares, and never again.
+struct OpensOnce(std::sync::atomic::AtomicBool);
+
+#[async_trait]
+impl Harness for OpensOnce {
+    fn name(&self) -> &str {
+        "opens-once"
+    }
+
+    fn version(&self) -> &str {
+        "0"
+    }
+
+    async fn open(&self, _: &Namespace, clock: Arc<dyn Clock>) -> Opened {
+        if self.0.swap(true, std::sync::atomic::Ordering::SeqCst) {
+            return Err(HarnessError::Failed(
+                "the server is out for lunch".to_owned(),
+            ));
+        }
+        let backend: Arc<dyn Backend> = Arc::new(MemoryBackend::new(clock));
+        Ok(backend)
+    }
+}
+
+#[test]
+fn a_failing_harness_makes_the_case_unknown_which_is_no_pass() {
+    let harness = OpensOnce(false.into());
+    let suite = Suite::new(harness, Settings::default()).expect("starts");
+    let certificate = suite.certify(acks).expect("opens once");
+    assert_eq!(certificate.summary.unknown, 1);
+    assert!(!certificate.certified);
+    let result = &certificate.cases[0];
+    assert!(
+        reason(result).contains("out for lunch"),
+        "{}",
+        reason(result)
+    );
+}
+
+#[test]
+fn a_failure_reads_like_a_bug_report() {
+    struct AckIsFine;
+    #[async_trait]
+    impl Defect for AckIsFine {
+        async fn ack(&self, _: &Real, _: &Lease) -> Result<()> {
+            Ok(())
+        }
+    }
+    let result = judge(Odd(|| AckIsFine), acks);
+    let lines: Vec<&str> = reason(&result).lines().collect();
+    assert!(
+        lines[0].starts_with("rule:     LSE-2 (MUST) "),
+        "{}",
+        reason(&result)
+    );
+    assert_eq!(lines[1], "expected: Err(StaleLease)");
+    assert_eq!(lines[2], "seen:     Ok(())");
+    assert_eq!(lines[3], "history:");
+    assert!(
+        lines[4].starts_with("   1. create_stream("),
+        "{}",
+        reason(&result)
+    );
+    let ack = lines
+        .iter()
+        .rfind(|line| line.contains(". ack(p0#1 "))
+        .expect("is noted");
+    assert!(ack.ends_with("-> Ok()"), "{ack}");
+    assert!(
+        lines[lines.len() - 2].starts_with("usually:  "),
+        "{}",
+        reason(&result)
+    );
+    let again = lines[lines.len() - 1];
+    assert!(
+        again.contains("RHEO_SEED=") && again.contains(&format!("--exact {}", result.name)),
+        "{again}"
+    );
+}
