@@ -34,3 +34,8 @@ pub use harness::{ClockControl, Harness, HarnessError, Namespace, Opened, Part, 
 pub use runner::{EXIT_FAILED, EXIT_NOT_STARTED, EXIT_NOTHING_RAN, run};
 pub use settings::Settings;
 pub use suite::{Subject, Suite};
+
+/// The examples of the README, which must compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;
