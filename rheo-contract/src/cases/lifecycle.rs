@@ -74,7 +74,7 @@ pub(crate) const CASES: &[Case] = &[
     )
     .needs(DISTRIBUTED),
     case!(
-        "ERR-7" => a_call_on_a_closed_handle_has_no_effect,
+        "ERR-1" => a_call_on_a_closed_handle_has_no_effect,
         "the call is sent to the store before the handle is found closed"
     )
     .needs(DISTRIBUTED),
