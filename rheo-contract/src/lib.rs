@@ -19,6 +19,7 @@ mod fixture;
 mod harness;
 mod history;
 mod junit;
+mod operations;
 mod recorder;
 mod report;
 mod runner;

@@ -1,5 +1,227 @@
-//! Unavailable handles: a store that cannot be reached, a handle that is closed.
+//! A store that cannot be reached: every operation ends, and says so.
 
-use crate::case::Case;
+use std::time::Duration;
 
-pub(crate) const CASES: &[Case] = &[];
+use rheo_core::{
+    Backend, DeadLetterOptions, ErrorKind, FetchOptions, Gate, GroupName, Guarantee, LeaseId,
+    ListOptions, Operation, OptionalOperation, Partition, Partitions, Query, ReadOptions, Replay,
+    ResetOptions, StreamName,
+};
+
+use crate::case::{Case, case};
+use crate::expect::{Outcome, expect_error};
+use crate::fixture::Fixture;
+use crate::operations::Target;
+
+pub(crate) const CASES: &[Case] = &[
+    case!(
+        "ERR-9" => ping_says_that_the_store_is_gone,
+        "ping looks at the pool, or at nothing, and does not ask the store"
+    ),
+    case!(
+        "ERR-4" => without_a_store_nothing_is_made,
+        "a refused connection is mapped to Failed, or retried without end"
+    ),
+    case!(
+        "ERR-4" => without_a_store_nothing_is_appended,
+        "a connection that was never made is mapped to Ambiguous, although nothing was sent"
+    ),
+    case!(
+        "ERR-4" => without_a_store_nothing_is_read,
+        "an error of the driver is taken for the end of the rows, and the answer is an empty Ok"
+    ),
+    case!(
+        "ERR-4" => without_a_store_nothing_is_fetched,
+        "fetch takes every error for `nothing to do`, so that consumers idle and nobody notices"
+    ),
+    case!(
+        "ERR-4" => without_a_store_no_lease_is_stale,
+        "a settle that updated no row is StaleLease, also when it reached no store"
+    ),
+    case!(
+        "ERR-4" => without_a_store_each_lease_of_a_batch_has_its_error,
+        "a batch form gives one error, or none, in place of one for each lease"
+    ),
+    case!(
+        "ERR-4" => without_a_store_no_group_goes_back,
+        "the error of replay or reset_group is logged and dropped"
+    ),
+    case!(
+        "ERR-4" => without_a_store_nothing_is_inspected,
+        "an error of the driver is taken for the end of the rows, and the answer is an empty Ok"
+    ),
+    case!(
+        "ERR-6" => no_store_comes_before_what_is_missing,
+        "a store that does not answer is taken for one that does not have the stream"
+    ),
+    case!(
+        "ERR-6" => no_store_comes_before_nothing_to_do,
+        "a limit of 0 or an empty batch returns early, before the store is looked for"
+    ),
+];
+
+/// This is what a load balancer goes by.
+async fn ping_says_that_the_store_is_gone(t: Fixture) -> Outcome {
+    refuses_without_a_store(&t, &[Operation::Ping]).await
+}
+
+/// A service that cannot set itself up must know that waiting may help.
+async fn without_a_store_nothing_is_made(t: Fixture) -> Outcome {
+    let makes = [
+        Operation::EnsureIndexes,
+        Operation::CreateStream,
+        Operation::CreateGroup,
+    ];
+    refuses_without_a_store(&t, &makes).await
+}
+
+/// The producer may send the same again, since it is told that nothing happened.
+async fn without_a_store_nothing_is_appended(t: Fixture) -> Outcome {
+    refuses_without_a_store(&t, &[Operation::Append, Operation::AppendBatch]).await
+}
+
+/// An empty Ok would be a lie about the log.
+async fn without_a_store_nothing_is_read(t: Fixture) -> Outcome {
+    refuses_without_a_store(&t, &[Operation::Read, Operation::Query, Operation::Lag]).await
+}
+
+/// An empty Ok would look like a quiet day.
+async fn without_a_store_nothing_is_fetched(t: Fixture) -> Outcome {
+    refuses_without_a_store(&t, &[Operation::Fetch]).await
+}
+
+/// `StaleLease` makes the holder drop work that is still its own.
+async fn without_a_store_no_lease_is_stale(t: Fixture) -> Outcome {
+    let settles = [
+        Operation::Renew,
+        Operation::Ack,
+        Operation::Retry,
+        Operation::Reject,
+    ];
+    refuses_without_a_store(&t, &settles).await
+}
+
+/// Results are matched with leases by their place, so there must be one for each.
+async fn without_a_store_each_lease_of_a_batch_has_its_error(t: Fixture) -> Outcome {
+    let batches = [
+        Operation::RenewBatch,
+        Operation::AckBatch,
+        Operation::RetryBatch,
+        Operation::RejectBatch,
+    ];
+    refuses_without_a_store(&t, &batches).await
+}
+
+/// Whoever goes back must know whether it happened.
+async fn without_a_store_no_group_goes_back(t: Fixture) -> Outcome {
+    refuses_without_a_store(&t, &[Operation::Replay, Operation::ResetGroup]).await
+}
+
+/// A dashboard that shows zeros during an outage is worse than none.
+async fn without_a_store_nothing_is_inspected(t: Fixture) -> Outcome {
+    let inspects = [
+        Operation::ListStreams,
+        Operation::ListGroups,
+        Operation::DeadLetters,
+        Operation::GroupInfo,
+        Operation::WaitForWork,
+    ];
+    refuses_without_a_store(&t, &inspects).await
+}
+
+async fn refuses_without_a_store(t: &Fixture, operations: &[Operation]) -> Outcome {
+    let group = t.group().await?;
+    let target = Target::of(&group).await?;
+    let unreachable = t.unreachable().await?;
+
+    target
+        .expect_each_refused(&unreachable, operations, ErrorKind::BackendUnavailable)
+        .await
+}
+
+/// Nobody can know what a store holds that does not answer: a caller that is told "not found" would
+/// go and make it.
+async fn no_store_comes_before_what_is_missing(t: Fixture) -> Outcome {
+    let group = t.group().await?;
+    let mut target = Target::of(&group).await?;
+    for lease in &mut target.leases {
+        lease.lease_id = LeaseId::generate();
+    }
+    let unreachable = t.unreachable().await?;
+    let missing = target
+        .on_stream(StreamName::new("missing")?)
+        .with_group(GroupName::new("missing")?);
+
+    let lookups = [
+        Operation::CreateGroup,
+        Operation::Append,
+        Operation::Read,
+        Operation::Query,
+        Operation::Fetch,
+        Operation::Ack,
+        Operation::RetryBatch,
+        Operation::Replay,
+        Operation::Lag,
+        Operation::ListGroups,
+        Operation::DeadLetters,
+        Operation::GroupInfo,
+        Operation::WaitForWork,
+    ];
+    missing
+        .expect_each_refused(&unreachable, &lookups, ErrorKind::BackendUnavailable)
+        .await
+}
+
+/// A call for nothing is still a call: its Ok would say that stream and group are there.
+async fn no_store_comes_before_nothing_to_do(t: Fixture) -> Outcome {
+    let group = t.group().await?;
+    let target = Target::of(&group).await?;
+    let declared = t.capabilities();
+    let b = t.unreachable().await?;
+    let (stream, name) = (&target.stream, &target.group);
+
+    let gone = ErrorKind::BackendUnavailable;
+    expect_error(b.append_batch(stream, Vec::new()).await, gone)?;
+    expect_error(b.read(stream, &ReadOptions::new().with_limit(0)).await, gone)?;
+    let none = FetchOptions::new(target.leases[0].consumer.clone());
+    expect_error(b.fetch(stream, name, &none.clone().with_limit(0)).await, gone)?;
+    let nowhere = none.clone().with_partitions(Partitions::only([]));
+    expect_error(b.fetch(stream, name, &nowhere).await, gone)?;
+    let out_of_range = none.with_partitions(Partition::new(7));
+    expect_error(b.fetch(stream, name, &out_of_range).await, gone)?;
+    if declared.guarantees(Guarantee::OrderedRangeScan) {
+        let none = Query::new().with_limit(0);
+        expect_error(b.query(stream, &none).await, gone)?;
+    }
+    if declared.guarantees(Guarantee::Replay) {
+        let none = Replay::Events(Vec::new());
+        expect_error(b.replay(stream, name, &none).await, gone)?;
+        let nowhere = ResetOptions::new().with_partitions(Partitions::only([]));
+        expect_error(b.reset_group(stream, name, &nowhere).await, gone)?;
+    }
+    for optional in OptionalOperation::ALL {
+        if !Gate::Operation(*optional).is_declared(&declared) {
+            continue;
+        }
+        let refused = match optional {
+            OptionalOperation::ListStreams => {
+                let none = ListOptions::new().with_limit(0);
+                b.list_streams(&none).await.map(drop)
+            }
+            OptionalOperation::ListGroups => {
+                let none = ListOptions::new().with_limit(0);
+                b.list_groups(stream, &none).await.map(drop)
+            }
+            OptionalOperation::DeadLetters => {
+                let none = DeadLetterOptions::new().with_limit(0);
+                b.dead_letters(stream, name, &none).await.map(drop)
+            }
+            OptionalOperation::WaitForWork => {
+                b.wait_for_work(stream, name, Duration::ZERO).await.map(drop)
+            }
+            _ => continue,
+        };
+        expect_error(refused, gone)?;
+    }
+    Ok(())
+}

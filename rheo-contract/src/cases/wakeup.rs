@@ -1,5 +1,174 @@
-//! Wakeup: waiting until work might be there.
+//! Wakeup: a hint that work might be there, which changes nothing.
 
-use crate::case::Case;
+use std::time::Duration;
 
-pub(crate) const CASES: &[Case] = &[];
+use rheo_core::{Backend, ErrorKind, Gate, GroupName, Guarantee, StreamName, Wakeup};
+
+use crate::case::{Case, case};
+use crate::expect::{Failure, Outcome, broken, expect, expect_eq, expect_error};
+use crate::fixture::Fixture;
+use crate::scene::Group;
+
+pub(crate) const CASES: &[Case] = &[
+    case!(
+        "OPS-4" => work_that_is_there_is_told,
+        "waiting begins without a look whether something is claimable already"
+    ),
+    case!(
+        "OPS-4" => work_that_was_given_back_is_told,
+        "only events that were never claimed count as work"
+    ),
+    case!(
+        "OPS-4" => a_replay_is_told,
+        "a replayed event does not count as work, since it is below the last claimed one"
+    )
+    .needs(&[Gate::Guarantee(Guarantee::Replay)]),
+    case!(
+        "OPS-4" => an_append_ends_the_wait,
+        "what is appended while somebody waits is not told, so that every event waits for a timeout"
+    ),
+    case!(
+        "OPS-4" => an_append_by_another_handle_ends_the_wait,
+        "the notification stays within the process that appended"
+    )
+    .needs(&[Gate::Guarantee(Guarantee::Distributed)]),
+    case!(
+        "OPS-4" => waiting_claims_nothing,
+        "waiting is a fetch whose leases are dropped"
+    ),
+    case!(
+        "OPS-4" => waiting_leaves_leases_alone,
+        "waiting reclaims expired leases, or renews what it finds"
+    ),
+    case!(
+        "OPS-4" => a_wait_ends_with_its_timeout,
+        "the timeout is not passed on, or counted by a clock that stands still"
+    ),
+    case!(
+        "OPS-4" => waiting_for_nothing_names_what_is_missing,
+        "waiting does not look whether stream and group are there, and always times out"
+    ),
+];
+
+/// Longer than any hint should take; a lost one costs just this.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+async fn wait(group: &Group, timeout: Duration) -> Outcome<Wakeup> {
+    let (stream, name) = (&group.stream.name, &group.name);
+    Ok(group.backend.wait_for_work(stream, name, timeout).await?)
+}
+
+async fn expect_work(group: &Group, timeout: Duration) -> Outcome {
+    expect_eq("the hint", wait(group, timeout).await?, Wakeup::MaybeWork)
+}
+
+/// A consumer waits before its first fetch: it must not sleep beside a full queue.
+async fn work_that_is_there_is_told(t: Fixture) -> Outcome {
+    let group = t.group_with_events(3).await?;
+
+    expect_work(&group, PATIENCE).await?;
+    group.fetch_one("a").await?;
+    expect_work(&group, PATIENCE).await
+}
+
+/// What somebody gave back is work like any other.
+async fn work_that_was_given_back_is_told(t: Fixture) -> Outcome {
+    let group = t.group_with_events(1).await?;
+    let lease = group.fetch_one("a").await?;
+    t.backend.retry(&lease, &rheo_core::RetryOptions::new()).await?;
+
+    expect_work(&group, PATIENCE).await
+}
+
+/// Consumers that sleep at the end of the log must take part in a replay.
+async fn a_replay_is_told(t: Fixture) -> Outcome {
+    let group = t.group_with_events(2).await?;
+    group.ack(&group.fetch_exactly("a", 2).await?).await?;
+    group.replay_after(0).await?;
+
+    expect_work(&group, PATIENCE).await
+}
+
+/// This is what the operation is for.
+async fn an_append_ends_the_wait(t: Fixture) -> Outcome {
+    let group = t.group().await?;
+    let waiting = group.clone();
+    let waiting = tokio::spawn(async move { wait(&waiting, PATIENCE).await });
+    group.stream.append(1).await?;
+
+    expect_eq("the hint", joined(waiting.await)?, Wakeup::MaybeWork)
+}
+
+/// Producers and consumers are seldom the same process.
+async fn an_append_by_another_handle_ends_the_wait(t: Fixture) -> Outcome {
+    let group = t.group().await?;
+    let other = t.second_handle().await?;
+    let waiting = group.clone();
+    let waiting = tokio::spawn(async move { wait(&waiting, PATIENCE).await });
+    group.stream.via(&other).append(1).await?;
+
+    expect_eq("the hint", joined(waiting.await)?, Wakeup::MaybeWork)
+}
+
+fn joined(ended: Result<Outcome<Wakeup>, tokio::task::JoinError>) -> Outcome<Wakeup> {
+    ended.map_err(|error| Failure::Undecided(format!("the waiting task did not end: {error}")))?
+}
+
+/// A claim that nobody knows of would hold the event until it expires, and count as an attempt.
+async fn waiting_claims_nothing(t: Fixture) -> Outcome {
+    let group = t.group_with_events(2).await?;
+    for _ in 0..3 {
+        wait(&group, Duration::ZERO).await?;
+    }
+
+    let leases = group.expect_claimable("a", &[1, 2]).await?;
+    for lease in &leases {
+        expect_eq("the attempt", lease.attempt, 1)?;
+    }
+    group.ack(&leases).await
+}
+
+/// An expired lease is still its holder's until somebody fetches the event.
+async fn waiting_leaves_leases_alone(t: Fixture) -> Outcome {
+    let group = t.group_with_events(1).await?;
+    let lease = group.fetch_one_briefly("a").await?;
+    wait(&group, Duration::ZERO).await?;
+    t.let_lease_expire(&lease).await;
+    wait(&group, Duration::ZERO).await?;
+
+    t.backend.ack(&lease).await?;
+    group.expect_nothing("b").await
+}
+
+/// With nothing to do, a consumer must come back to see whether it shall stop.
+async fn a_wait_ends_with_its_timeout(t: Fixture) -> Outcome {
+    let group = t.group().await?;
+
+    for timeout in [Duration::ZERO, Duration::from_millis(50)] {
+        let ended = tokio::time::timeout(PATIENCE, wait(&group, timeout)).await;
+        let Ok(hint) = ended else {
+            return Err(broken(
+                format!("the wait to end after {timeout:?}"),
+                format!("no answer within {PATIENCE:?}"),
+            ));
+        };
+        hint?;
+    }
+    Ok(())
+}
+
+/// A typing error must not look like a quiet day.
+async fn waiting_for_nothing_names_what_is_missing(t: Fixture) -> Outcome {
+    let stream = t.stream(1).await?;
+    let (missing, nobody) = (StreamName::new("missing")?, GroupName::new("nobody")?);
+
+    let waited = t.backend.wait_for_work(&missing, &nobody, PATIENCE).await;
+    expect_error(waited, ErrorKind::StreamNotFound)?;
+    let waited = t.backend.wait_for_work(&stream.name, &nobody, PATIENCE).await;
+    let error = expect_error(waited, ErrorKind::GroupNotFound)?;
+    expect(
+        error.to_string().contains("nobody"),
+        "the error to name the group",
+        error,
+    )
+}

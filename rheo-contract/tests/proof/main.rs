@@ -6,6 +6,7 @@
 mod defect;
 mod faulty;
 mod harness;
+mod modest;
 mod variants;
 
 use std::collections::BTreeMap;
