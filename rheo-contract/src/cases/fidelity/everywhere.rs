@@ -1,0 +1,214 @@
+//! One event, seen from everywhere.
+
+use std::time::Duration;
+
+use rheo_core::{
+    Backend, Event, EventKey, EventType, JsonObject, NewEvent, Query, RetryOptions, StreamName,
+    Timestamp,
+};
+use serde_json::json;
+
+use crate::expect::{Outcome, broken, expect, expect_eq};
+use crate::fixture::{Fixture, new_event};
+use crate::scene::P0;
+
+/// An event with something in every field.
+fn full_event(t: &Fixture) -> Outcome<NewEvent> {
+    let payload = json!({ "number": t.number(), "lines": [{ "sku": "a-1", "price": 12.5 }], "note": null });
+    let metadata = json!({ "trace": "00-4bf92f35", "tenant": { "id": 7 } });
+    Ok(new_event("order.placed", payload)
+        .with_id(t.unknown_id())
+        .with_key(EventKey::new("customer:42")?)
+        .with_partition(P0)
+        .with_metadata(JsonObject::metadata(metadata)?))
+}
+
+/// Demands that an event is what was given, at that sequence of partition 0, appended now.
+fn expect_as_given(
+    t: &Fixture,
+    seen: &Event,
+    given: &NewEvent,
+    stream: &StreamName,
+    sequence: u64,
+) -> Outcome {
+    t.expect_now("the timestamp", seen.timestamp)?;
+    let expected = Event {
+        id: given.id.unwrap_or(seen.id),
+        stream: stream.clone(),
+        partition: P0,
+        sequence: sequence.try_into()?,
+        event_type: given.event_type.clone(),
+        key: given.key.clone(),
+        payload: given.payload.clone(),
+        metadata: given.metadata.clone(),
+        timestamp: seen.timestamp,
+    };
+    expect_eq("the appended event", seen.clone(), expected)
+}
+
+/// What a producer was told is what consumers get.
+pub(super) async fn append_read_and_fetch_give_the_same_event(t: Fixture) -> Outcome {
+    let group = t.group().await?;
+    for sequence in 1..=2 {
+        let given = full_event(&t)?;
+        let appended = group.stream.append_event(given.clone()).await?;
+
+        expect_as_given(&t, &appended, &given, &group.stream.name, sequence)?;
+        let read = group.stream.read(P0).await?.pop();
+        expect_eq("the event, read", read, Some(appended.clone()))?;
+        let lease = group.fetch_one("a").await?;
+        expect_eq("the event, fetched", lease.event, appended)?;
+        t.pass(Duration::from_micros(1_001)).await;
+    }
+    Ok(())
+}
+
+/// As a single event.
+pub(super) async fn a_batch_gives_the_same_events(t: Fixture) -> Outcome {
+    let stream = t.stream(1).await?;
+    let given = vec![full_event(&t)?, t.new_event(), full_event(&t)?];
+    let appended = t.backend.append_batch(&stream.name, given.clone()).await?;
+
+    expect_eq("the number of events", appended.len(), given.len())?;
+    for (sequence, (seen, given)) in (1..).zip(appended.iter().zip(&given)) {
+        expect_as_given(&t, seen, given, &stream.name, sequence)?;
+    }
+    expect_eq("the log", stream.read(P0).await?, appended)
+}
+
+/// As a read.
+pub(super) async fn a_query_gives_the_same_event(t: Fixture) -> Outcome {
+    let stream = t.stream(1).await?;
+    let mut appended = vec![stream.append_event(full_event(&t)?).await?];
+    t.pass(Duration::from_micros(1_001)).await;
+    appended.push(stream.append_event(t.new_event()).await?);
+
+    let found = stream.query(&Query::new()).await?.events;
+    expect_eq("the events, queried", found, appended)
+}
+
+/// Whoever holds a lease works from the event in it.
+pub(super) async fn a_renewed_and_a_redelivered_lease_hold_the_same_event(t: Fixture) -> Outcome {
+    let group = t.group().await?;
+    let appended = group.stream.append_event(full_event(&t)?).await?;
+    let lease = group.fetch_one("a").await?;
+    let renewed = t.backend.renew(&lease, t.brief_lease()).await?;
+    t.let_lease_expire(&renewed).await;
+    let reclaimed = group.fetch_one("b").await?;
+    t.backend.retry(&reclaimed, &RetryOptions::new()).await?;
+    let retried = group.fetch_one("c").await?;
+
+    expect_eq("the event, renewed", renewed.event, appended.clone())?;
+    expect_eq("the event, reclaimed", reclaimed.event, appended.clone())?;
+    expect_eq("the event, retried", retried.event, appended)
+}
+
+/// People repair by what a dead letter holds.
+pub(super) async fn a_dead_letter_holds_the_same_event(t: Fixture) -> Outcome {
+    let group = t.group().await?;
+    let appended = vec![
+        group.stream.append_event(full_event(&t)?).await?,
+        group.stream.append_event(t.new_event()).await?,
+    ];
+    for lease in group.fetch_exactly("a", 2).await? {
+        t.pass(Duration::from_micros(1_001)).await;
+        group.reject(&lease, "no such customer").await?;
+    }
+
+    let dead = group.dead_letters().await?;
+    let events: Vec<Event> = dead.into_iter().map(|letter| letter.event).collect();
+    expect_eq("the events of the dead letters", events, appended)
+}
+
+/// No key is not an empty key; empty metadata is an object like any other.
+pub(super) async fn a_missing_key_and_empty_metadata_stay_so(t: Fixture) -> Outcome {
+    let group = t.group().await?;
+    let appended = group.stream.append_event(new_event("ping", json!({}))).await?;
+    let lease = group.fetch_one("a").await?;
+    let read = group.stream.read(P0).await?;
+
+    for event in [Some(&appended), read.first(), Some(&lease.event)] {
+        let event = event.ok_or_else(|| broken("an event", "none"))?;
+        expect(event.key.is_none(), "no key", format_args!("{:?}", event.key))?;
+        expect_eq("the payload", &event.payload, &JsonObject::default())?;
+        expect_eq("the metadata", &event.metadata, &JsonObject::default())?;
+    }
+    Ok(())
+}
+
+/// Events are found by their time; the answer of the append must be as precise as the log.
+pub(super) async fn a_timestamp_keeps_its_microseconds(t: Fixture) -> Outcome {
+    let group = t.group().await?;
+    for micros in [1, 1_000, 541, 999] {
+        t.pass(Duration::from_micros(micros)).await;
+        let appended = group.stream.append(1).await?.remove(0);
+
+        t.expect_now("the timestamp", appended.timestamp)?;
+        let read = group.stream.read(P0).await?.pop();
+        let read = read.map(|event| event.timestamp);
+        expect_eq("the timestamp, read", read, Some(appended.timestamp))?;
+        let fetched = group.fetch_one("a").await?.event.timestamp;
+        expect_eq("the timestamp, fetched", fetched, appended.timestamp)?;
+    }
+    Ok(())
+}
+
+/// A clock that is badly wrong, or a log of the past, must not lose events.
+pub(super) async fn the_first_and_the_last_timestamp_come_back(t: Fixture) -> Outcome {
+    let stream = t.stream(1).await?;
+    if !t.turn_back(Duration::MAX) {
+        // The store's time cannot be set: the one it has is all there is to see.
+        stream.append(1).await?;
+    } else {
+        let microsecond_before_1970 = Timestamp::UNIX_EPOCH.saturating_sub(Duration::from_micros(1));
+        for moment in [Timestamp::MIN, microsecond_before_1970, Timestamp::MAX] {
+            t.until(moment).await;
+            let appended = stream.append(1).await?.remove(0);
+            expect_eq("the timestamp", appended.timestamp, moment)?;
+        }
+    }
+
+    let appended: Vec<Timestamp> = stream.read(P0).await?.iter().map(|e| e.timestamp).collect();
+    t.expect_now("the last timestamp in the log", *appended.last().unwrap_or(&Timestamp::MIN))?;
+    if let [first, second, _] = appended[..] {
+        expect_eq("the first timestamp in the log", first, Timestamp::MIN)?;
+        expect_eq("the second, in microseconds,", second.as_micros(), -1)?;
+    }
+    Ok(())
+}
+
+/// Text is data, byte for byte; what looks alike is not the same.
+pub(super) async fn any_event_type_and_key_come_back(t: Fixture) -> Outcome {
+    let group = t.group().await?;
+    let both = [
+        "a.b", "a:b", "A", "a", "a ", " a", "ü", "u\u{308}", "%", "_", "$where", "*", ">", "a/b",
+        "'; DROP TABLE events; --", "\"", "\\", "\\u0061", "{\"$gt\":\"\"}", "null", "0", "1.0",
+        "🦀", "\u{ffff}", "\u{202e}abc", "\u{feff}a", "system.", "__proto__",
+    ];
+    let mut texts: Vec<(String, String)> = both
+        .iter()
+        .map(|text| ((*text).to_owned(), (*text).to_owned()))
+        .collect();
+    // The longest ones, and keys with what a name may not have.
+    texts.push(("ü".repeat(127) + "t", "🦀".repeat(256)));
+    texts.push(("t".repeat(255), "k".repeat(1_024)));
+    texts.push(("t".into(), "\u{1}\t\n\r\u{7f}\u{85}".into()));
+    let mut appended = Vec::new();
+    for (event_type, key) in &texts {
+        let event = new_event(event_type, json!({})).with_key(EventKey::new(key)?);
+        appended.push(group.stream.append_event(event).await?);
+    }
+
+    let read = group.stream.read(P0).await?;
+    let leases = group.fetch_exactly("a", texts.len()).await?;
+    let fetched = leases.into_iter().map(|lease| lease.event).collect();
+    for (how, events) in [("appended", appended), ("read", read), ("fetched", fetched)] {
+        expect_eq(&format!("the number of events {how}"), events.len(), texts.len())?;
+        for (event, (event_type, key)) in events.iter().zip(&texts) {
+            let seen = (&event.event_type, event.key.as_ref());
+            let expected = (EventType::new(event_type)?, EventKey::new(key)?);
+            expect_eq(&format!("type and key, {how},"), seen, (&expected.0, Some(&expected.1)))?;
+        }
+    }
+    Ok(())
+}
