@@ -25,6 +25,7 @@ mod report;
 mod runner;
 mod scene;
 mod settings;
+mod step;
 mod suite;
 
 pub use case::{Applies, Case};

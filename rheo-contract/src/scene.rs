@@ -2,8 +2,9 @@
 
 use rheo_core::{
     Backend, ConsumerId, DeadLetter, DeadLetterOptions, Event, FetchOptions, GroupName,
-    GroupOptions, Lag, Lease, MaxAttempts, NewEvent, Page, Partition, PartitionCount, Query,
-    ReadOptions, Reason, Replay, ResetOptions, Sequence, Start, StreamName, StreamOptions,
+    GroupOptions, Lag, Lease, LeaseDuration, MaxAttempts, NewEvent, Page, Partition,
+    PartitionCount, Query, ReadOptions, Reason, Replay, ResetOptions, Sequence, Start, StreamName,
+    StreamOptions,
 };
 
 use crate::expect::{Outcome, broken, expect, expect_empty, expect_eq};
@@ -367,6 +368,18 @@ impl Group {
         Ok(self
             .backend
             .dead_letters(&self.stream.name, &self.name, options)
+            .await?)
+    }
+
+    /// Fetches one lease of that duration, which must be there.
+    pub(crate) async fn fetch_one_for(
+        &self,
+        consumer: &str,
+        duration: LeaseDuration,
+    ) -> Outcome<Lease> {
+        let options = FetchOptions::new(ConsumerId::new(consumer)?);
+        one(self
+            .gather(options.with_lease_duration(duration), 1)
             .await?)
     }
 }
