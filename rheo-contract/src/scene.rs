@@ -1,13 +1,17 @@
 //! The stage of a case: a stream, a group on it, and the usual steps with both.
 
+use std::time::Duration;
+
 use rheo_core::{
-    Backend, ConsumerId, DeadLetter, DeadLetterOptions, Event, FetchOptions, GroupName,
+    Backend, ConsumerId, DeadLetter, DeadLetterOptions, ErrorKind, Event, FetchOptions, GroupName,
     GroupOptions, Lag, Lease, LeaseDuration, MaxAttempts, NewEvent, Page, Partition,
-    PartitionCount, Query, ReadOptions, Reason, Replay, ResetOptions, Sequence, Start, StreamName,
-    StreamOptions,
+    PartitionCount, Query, ReadOptions, Reason, Replay, ResetOptions, RetryDelay, RetryOptions,
+    RetryOutcome, Sequence, Start, StreamName, StreamOptions,
 };
 
-use crate::expect::{Outcome, broken, expect, expect_empty, expect_eq};
+use tokio::task::JoinSet;
+
+use crate::expect::{Outcome, broken, expect, expect_empty, expect_eq, expect_error};
 use crate::fixture::Fixture;
 use crate::recorder::Recorder;
 
@@ -410,4 +414,81 @@ pub(crate) fn sequences_of(leases: &[Lease]) -> Vec<u64> {
 /// The sequences of events, in their order.
 pub(crate) fn sequences(events: &[Event]) -> Vec<u64> {
     events.iter().map(|event| event.sequence.get()).collect()
+}
+
+/// The places of leases, partition and sequence, ascending: the order between partitions is free.
+pub(crate) fn places_of(leases: &[Lease]) -> Vec<(u32, u64)> {
+    let place = |lease: &Lease| (lease.event.partition.number(), lease.event.sequence.get());
+    let mut places: Vec<_> = leases.iter().map(place).collect();
+    places.sort_unstable();
+    places
+}
+
+impl Group {
+    /// Demands that just these places are claimable, whatever the order; claims them.
+    pub(crate) async fn expect_claimable_at(
+        &self,
+        consumer: &str,
+        places: &[(u32, u64)],
+    ) -> Outcome<Vec<Lease>> {
+        let leases = self.fetch_all(consumer).await?;
+        expect_eq(
+            "the claimable places (partition, sequence)",
+            places_of(&leases),
+            places.to_vec(),
+        )?;
+        Ok(leases)
+    }
+
+    /// Gives a lease back so that its event waits for an hour.
+    pub(crate) async fn retry_in_an_hour(&self, lease: &Lease) -> Outcome<RetryOutcome> {
+        let delay = RetryDelay::new(Duration::from_secs(3_600))?;
+        let options = RetryOptions::new().with_delay(delay);
+        Ok(self.backend.retry(lease, &options).await?)
+    }
+
+    /// Demands that a lease is the current claim, by renewing it.
+    pub(crate) async fn expect_current(&self, lease: &Lease) -> Outcome {
+        self.backend.renew(lease, LeaseDuration::default()).await?;
+        Ok(())
+    }
+
+    /// Demands that a lease can neither be renewed nor settled in any way.
+    pub(crate) async fn expect_stale(&self, lease: &Lease) -> Outcome {
+        let (backend, stale) = (&self.backend, ErrorKind::StaleLease);
+        expect_error(backend.renew(lease, LeaseDuration::default()).await, stale)?;
+        expect_error(backend.ack(lease).await, stale)?;
+        expect_error(backend.retry(lease, &RetryOptions::new()).await, stale)?;
+        expect_error(backend.reject(lease, &Reason::new("stale")).await, stale)?;
+        Ok(())
+    }
+
+    /// Appends five events and brings them into every state: 1 acked, 2 leased, 3 waiting for an hour,
+    /// 4 a dead letter, 5 never claimed. Gives the leases of 1 to 4.
+    pub(crate) async fn bring_into_every_state(&self) -> Outcome<Vec<Lease>> {
+        self.stream.append(5).await?;
+        let leases = self.fetch_exactly("a", 4).await?;
+        self.ack(&leases[..1]).await?;
+        self.retry_in_an_hour(&leases[2]).await?;
+        self.reject(&leases[3], "broken").await?;
+        Ok(leases)
+    }
+}
+
+/// Demands that every lease is the first attempt at its event.
+pub(crate) fn expect_first_attempts(leases: &[Lease]) -> Outcome {
+    let attempts: Vec<u32> = leases.iter().map(|lease| lease.attempt).collect();
+    expect_eq("the attempts", attempts, vec![1; leases.len()])
+}
+
+/// What tasks that run at once come to, in no order.
+pub(crate) async fn finished<T: 'static>(mut tasks: JoinSet<Outcome<T>>) -> Outcome<Vec<T>> {
+    let mut values = Vec::new();
+    while let Some(joined) = tasks.join_next().await {
+        match joined {
+            Ok(outcome) => values.push(outcome?),
+            Err(error) => expect(false, "every call to end without a panic", error)?,
+        }
+    }
+    Ok(values)
 }
