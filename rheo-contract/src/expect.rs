@@ -20,6 +20,8 @@ pub(crate) enum Failure {
         /// What was.
         seen: String,
     },
+    /// The backend refused what it does not declare, where a case needs it.
+    Refused(Error),
     /// The harness lacks a part that a declared guarantee needs.
     Missing(Part),
     /// The case could not be judged.
@@ -29,9 +31,12 @@ pub(crate) enum Failure {
 /// A result that should have been `Ok`.
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
+        if error.kind() == ErrorKind::Unsupported {
+            return Self::Refused(error);
+        }
         broken(
             "the last operation to succeed",
-            format_args!("{error} ({})", error.kind()),
+            format_args!("Err({}): {error}", error.kind()),
         )
     }
 }

@@ -182,8 +182,15 @@ impl Part {
 pub enum HarnessError {
     /// The harness does not have this part.
     NotSupplied(Part),
-    /// Something failed; `?` makes this of any error.
+    /// Something failed; `?` makes this of any error, [`HarnessError::failed`] of a text.
     Failed(String),
+}
+
+impl HarnessError {
+    /// Something failed that is no error of its own, e.g. a missing environment variable.
+    pub fn failed(why: impl Into<String>) -> Self {
+        Self::Failed(why.into())
+    }
 }
 
 impl<E: std::error::Error> From<E> for HarnessError {

@@ -35,13 +35,14 @@ impl fmt::Display for Report<'_> {
 }
 
 impl Report<'_> {
-    /// The command that runs just this case with the same seed.
+    /// The command that runs just this case with the same seed; the features of the running program
+    /// are unknown to it.
     fn again(&self) -> String {
         let package =
             env::var("CARGO_PKG_NAME").map_or(String::new(), |name| format!(" -p {name}"));
         let target = target_name().unwrap_or_else(|| "contract".to_owned());
         format!(
-            "RHEO_SEED={} cargo test{package} --test {target} -- --exact {}",
+            "RHEO_SEED={} cargo test{package} --test {target} -- --exact {} (add your --features)",
             self.seed,
             self.case.full_name()
         )

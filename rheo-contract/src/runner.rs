@@ -1,17 +1,18 @@
 //! The suite as a test target: libtest-mimic in front, the certificate behind.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
-use rheo_core::{Clock, SystemClock};
+use rheo_core::{Clock, Gate, SystemClock};
 
 use crate::case::{Applies, Case};
 use crate::certificate::{CaseResult, Verdict};
 use crate::harness::Harness;
 use crate::settings::Settings;
-use crate::suite::{Subject, Suite, fails};
+use crate::suite::{Audit, Subject, Suite, fails};
 
 /// The exit code when the settings are wrong or the backend could not be opened.
 pub const EXIT_NOT_STARTED: u8 = 2;
@@ -23,7 +24,8 @@ pub const EXIT_FAILED: u8 = 101;
 /// Runs the suite: the whole `main` of an author's `tests/contract.rs`.
 ///
 /// Takes the arguments of `cargo test` (a filter, `--exact`, `--list`, `--test-threads` …) and the
-/// environment variables of [`Settings`]. Works with cargo-nextest.
+/// environment variables of [`Settings`]. Works with cargo-nextest, which runs each case in a process
+/// of its own: it skips what is not declared, uses exit codes of its own, and leaves no certificate.
 ///
 /// The exit code is 0 when everything that ran passed, [`EXIT_FAILED`] when a case failed or could
 /// not be judged, [`EXIT_NOTHING_RAN`] when no case ran, and [`EXIT_NOT_STARTED`] when the settings
@@ -120,7 +122,11 @@ fn judge_and_print(arguments: &Arguments, suite: &Arc<Suite>, subject: Subject) 
     if settings.audit {
         print_audit(&certificate.cases, &subject);
     }
-    if let Some(folder) = &settings.certificates {
+    let one_of_many = std::env::var_os("NEXTEST").is_some();
+    if one_of_many && settings.certificates.is_some() {
+        eprintln!("note: no certificate: nextest runs each case in a process of its own");
+    }
+    if let Some(folder) = settings.certificates.as_ref().filter(|_| !one_of_many) {
         match certificate.write(folder) {
             Ok(path) => println!("certificate: {}", path.display()),
             Err(error) => {
@@ -188,37 +194,39 @@ fn completion(result: &CaseResult) -> Result<Completion, Failed> {
 
 /// Says for every undeclared guarantee or operation whether it could be declared.
 fn print_audit(results: &[CaseResult], subject: &Subject) {
-    let mut gates: Vec<(rheo_core::Gate, usize, usize)> = Vec::new();
+    let mut gates: BTreeMap<Gate, Vec<&str>> = BTreeMap::new();
     for case in Suite::cases() {
-        let Applies::NotDeclared(gate) = case.applies_to(&subject.capabilities) else {
-            continue;
-        };
-        let Some(result) = results
-            .iter()
-            .find(|result| result.name == case.full_name())
-        else {
-            continue;
-        };
-        let passes = result
-            .reason
-            .as_ref()
-            .is_some_and(|why| why.ends_with("it would pass"));
-        match gates.iter_mut().find(|(known, ..)| *known == gate) {
-            Some((_, pass, all)) => (*pass, *all) = (*pass + usize::from(passes), *all + 1),
-            None => gates.push((gate, usize::from(passes), 1)),
+        if let Applies::NotDeclared(gate) = case.applies_to(&subject.capabilities)
+            && let Some(result) = results
+                .iter()
+                .find(|result| result.name == case.full_name())
+        {
+            let reason = result.reason.as_deref().unwrap_or_default();
+            gates.entry(gate).or_default().push(reason);
         }
     }
     if gates.is_empty() {
-        println!("audit: every guarantee and operation that the suite knows is declared");
+        println!("audit: every guarantee and operation that these cases need is declared");
     }
-    for (gate, pass, all) in gates {
-        let advice = if pass == all {
-            "it could be declared"
-        } else {
-            "it cannot be declared"
+    for (gate, reasons) in gates {
+        let count = |audit: Audit| {
+            reasons
+                .iter()
+                .filter(|r| r.ends_with(audit.as_str()))
+                .count()
+        };
+        let (pass, refused, fail) = (
+            count(Audit::Passes),
+            count(Audit::Refused),
+            count(Audit::Fails),
+        );
+        let advice = match (refused, fail) {
+            (0, 0) => "it could be declared",
+            (_, 0) => "it is refused, as it must be: declare it to find out",
+            _ => "it cannot be declared",
         };
         println!(
-            "audit: {}: {pass} of {all} cases would pass: {advice}",
+            "audit: {}: {pass} cases would pass, {fail} would fail, {refused} are refused: {advice}",
             gate.as_str()
         );
     }

@@ -105,12 +105,9 @@ impl Suite {
                 let mut reason = format!("{} is not declared", gate.as_str());
                 let mut duration = Duration::ZERO;
                 if self.settings.audit {
-                    let audited = self.run(case);
-                    duration = Duration::from_micros(audited.duration_micros);
-                    reason.push_str(match audited.verdict {
-                        Verdict::Pass => "; audit: it would pass",
-                        _ => "; audit: it would not pass",
-                    });
+                    let (audit, took) = self.audit(case);
+                    duration = took;
+                    reason.push_str(audit.as_str());
                 }
                 result(case, Verdict::NotDeclared, Some(reason), duration)
             }
@@ -190,51 +187,75 @@ impl Suite {
     }
 
     fn run(&self, case: &Case) -> CaseResult {
-        let history = Arc::new(History::default());
         let started = Instant::now();
+        let history = Arc::new(History::default());
+        let outcome = self.outcome_of(case, &history);
+        let duration = started.elapsed();
+        let (verdict, reason) = self.verdict_on(case, outcome, &history);
+        result(case, verdict, reason, duration)
+    }
+
+    /// Runs a case whose gate is not declared.
+    fn audit(&self, case: &Case) -> (Audit, Duration) {
+        let started = Instant::now();
+        let audit = match self.outcome_of(case, &Arc::default()) {
+            Ok(Ok(())) => Audit::Passes,
+            Ok(Err(Failure::Refused(_))) => Audit::Refused,
+            _ => Audit::Fails,
+        };
+        (audit, started.elapsed())
+    }
+
+    fn outcome_of(&self, case: &Case, history: &Arc<History>) -> Result<Outcome, Stop> {
         let (harness, case_) = (Arc::clone(&self.harness), *case);
-        let (namespace, history_) = (Namespace::unique(), Arc::clone(&history));
+        let (namespace, history) = (Namespace::unique(), Arc::clone(history));
         let seed = self.seed_of(case);
-        let running = async move {
-            let opened = Fixture::open(Arc::clone(&harness), namespace.clone(), history_, seed);
+        self.on_a_thread(async move {
+            let opened = Fixture::open(Arc::clone(&harness), namespace.clone(), history, seed);
             let outcome = case_.start(opened.await?).await;
             let discarded = harness.discard(&namespace).await;
             outcome?;
             Ok(discarded?)
-        };
-        let outcome: Result<Outcome, Stop> = self.on_a_thread(running);
-        let duration = started.elapsed();
-        let report = |expected: String, seen: String| {
-            let report = Report {
-                case,
-                expected,
-                seen,
-                history: &history,
-                seed: self.settings.seed,
-            };
-            Some(report.to_string())
-        };
-        let (verdict, reason) = match outcome {
-            Ok(Ok(())) => (Verdict::Pass, None),
-            Ok(Err(Failure::Broken { expected, seen })) => (Verdict::Fail, report(expected, seen)),
-            Ok(Err(Failure::Missing(part))) => {
-                let expected = format!(
+        })
+    }
+
+    fn verdict_on(
+        &self,
+        case: &Case,
+        outcome: Result<Outcome, Stop>,
+        history: &History,
+    ) -> (Verdict, Option<String>) {
+        let (expected, seen) = match outcome {
+            Ok(Ok(())) => return (Verdict::Pass, None),
+            Ok(Err(Failure::Undecided(why))) => return (Verdict::Unknown, Some(why)),
+            Ok(Err(Failure::Broken { expected, seen })) => (expected, seen),
+            Ok(Err(Failure::Refused(error))) => (
+                "the last operation to succeed, since what it needs is declared".to_owned(),
+                format!("Err({}): {error}", error.kind()),
+            ),
+            Ok(Err(Failure::Missing(part))) => (
+                format!(
                     "the harness to supply {}, since what is declared can only be checked with it",
                     part.method()
-                );
-                (
-                    Verdict::Fail,
-                    report(expected, format!("no {}", part.method())),
-                )
-            }
-            Ok(Err(Failure::Undecided(why))) => (Verdict::Unknown, Some(why)),
-            Err(stop) => {
-                let deadline = self.settings.deadline;
-                let expected = format!("the case to end within {deadline:?}, without a panic");
-                (Verdict::Fail, report(expected, format!("it {stop}")))
-            }
+                ),
+                format!("no {}", part.method()),
+            ),
+            Err(stop) => (
+                format!(
+                    "the case to end within {:?}, without a panic",
+                    self.settings.deadline
+                ),
+                format!("it {stop}"),
+            ),
         };
-        result(case, verdict, reason, duration)
+        let report = Report {
+            case,
+            expected,
+            seen,
+            history,
+            seed: self.settings.seed,
+        };
+        (Verdict::Fail, Some(report.to_string()))
     }
 
     /// Runs a future on a thread of its own, so that one that blocks holds up no other, and gives up
@@ -288,6 +309,26 @@ impl Drop for Suite {
         // A case that was given up on may still be running: it must not hold up the end.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
+        }
+    }
+}
+
+/// What an audit finds of a case whose gate is not declared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Audit {
+    Passes,
+    /// The backend refuses what it does not declare, as it must (CAP-6).
+    Refused,
+    Fails,
+}
+
+impl Audit {
+    /// What the reason of a case ends with.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Passes => "; audit: it would pass",
+            Self::Refused => "; audit: it is refused",
+            Self::Fails => "; audit: it would fail",
         }
     }
 }

@@ -6,9 +6,9 @@ use async_trait::async_trait;
 
 use crate::{
     Capabilities, DeadLetter, DeadLetterOptions, Error, Event, FetchOptions, GroupInfo, GroupName,
-    GroupOptions, Lag, Lease, LeaseDuration, ListOptions, NewEvent, OptionalOperation, Page, Query,
-    ReadOptions, Reason, Replay, ResetOptions, Result, RetryOptions, RetryOutcome, StreamInfo,
-    StreamName, StreamOptions, Wakeup,
+    GroupOptions, Guarantee, Lag, Lease, LeaseDuration, ListOptions, NewEvent, Operation,
+    OptionalOperation, Page, Query, ReadOptions, Reason, Replay, ResetOptions, Result,
+    RetryOptions, RetryOutcome, StreamInfo, StreamName, StreamOptions, Wakeup,
 };
 
 /// A store with consumer-group semantics.
@@ -37,7 +37,23 @@ use crate::{
 ///   is the backend's to check: partitions that are out of range, starts beyond the high watermark,
 ///   its own [`Limits`](crate::Limits) (ERR-8).
 /// - **Order of errors** `BackendUnavailable`, then `Unsupported`, then `StreamNotFound`, then
-///   `GroupNotFound`, then `Invalid`, then any other (ERR-6).
+///   `GroupNotFound`, then any other (ERR-6).
+///
+/// What is the same for all backends is in this crate, to be called: [`NewEvent::route`] and
+/// [`Limits::check`](crate::Limits::check) when appending,
+/// [`PartitionCount::check`](crate::PartitionCount::check) when reading,
+/// [`Partitions::resolve`](crate::Partitions::resolve) for a selection, [`Start::check`] then
+/// [`Start::resolve`] for a start, [`Query::matches`], [`Order::compare`](crate::Order::compare) and
+/// [`Cursor`](crate::Cursor) for queries, [`EventId::generate`] and [`LeaseId::generate`] for ids,
+/// [`Error::unsupported`] for what is not declared.
+///
+/// A backend that does not declare `dead_letters` need not keep them: that the event is not handed
+/// out again, and lets the frontier pass, is enough.
+///
+/// [`Start::check`]: crate::Start::check
+/// [`Start::resolve`]: crate::Start::resolve
+/// [`EventId::generate`]: crate::EventId::generate
+/// [`LeaseId::generate`]: crate::LeaseId::generate
 #[async_trait]
 pub trait Backend: Send + Sync {
     // Lifecycle and health
@@ -150,7 +166,8 @@ pub trait Backend: Send + Sync {
     /// - `StreamNotFound`; `Invalid` for `partition` out of range.
     async fn read(&self, stream: &StreamName, options: &ReadOptions) -> Result<Vec<Event>>;
 
-    /// Gives one page of the events that match, in the query's total order.
+    /// Gives one page of the events that match, in the query's total order; the default is
+    /// `Unsupported`.
     ///
     /// # Guarantees
     ///
@@ -162,7 +179,12 @@ pub trait Backend: Send + Sync {
     ///
     /// - `Unsupported` without `ordered_range_scan`, or for a filter without `secondary_indexes`.
     /// - `StreamNotFound`; `Invalid` for `partition` out of range or a damaged `cursor`.
-    async fn query(&self, stream: &StreamName, query: &Query) -> Result<Page>;
+    async fn query(&self, _stream: &StreamName, _query: &Query) -> Result<Page> {
+        Err(Error::unsupported(
+            Operation::Query,
+            Guarantee::OrderedRangeScan,
+        ))
+    }
 
     // Delivery
 
@@ -225,6 +247,8 @@ pub trait Backend: Send + Sync {
     ///
     /// # Guarantees
     ///
+    /// - Without a delay it is claimable whatever the clock says next, also if it goes back: do not
+    ///   store it as claimable from now on.
     /// - When the attempts are used up, the event is dead-lettered instead (DLQ-2).
     ///
     /// # Errors
@@ -291,7 +315,7 @@ pub trait Backend: Send + Sync {
 
     // Group progress
 
-    /// Makes delivered events claimable again.
+    /// Makes delivered events claimable again; the default is `Unsupported`.
     ///
     /// # Guarantees
     ///
@@ -306,9 +330,17 @@ pub trait Backend: Send + Sync {
     /// - `Unsupported` without the guarantee `replay`.
     /// - `StreamNotFound`, `GroupNotFound`; `Invalid` for `partitions` out of range or for an id in
     ///   `events` that is not in the stream, and then nothing is reopened.
-    async fn replay(&self, stream: &StreamName, group: &GroupName, replay: &Replay) -> Result<()>;
+    async fn replay(
+        &self,
+        _stream: &StreamName,
+        _group: &GroupName,
+        _replay: &Replay,
+    ) -> Result<()> {
+        Err(Error::unsupported(Operation::Replay, Guarantee::Replay))
+    }
 
-    /// Drops a group's delivery state in the selected partitions and starts it again (RPL-5).
+    /// Drops a group's delivery state in the selected partitions and starts it again (RPL-5); the
+    /// default is `Unsupported`.
     ///
     /// # Guarantees
     ///
@@ -321,12 +353,15 @@ pub trait Backend: Send + Sync {
     /// - `StreamNotFound`, `GroupNotFound`; `Invalid` for `partitions` or `start`.
     async fn reset_group(
         &self,
-        stream: &StreamName,
-        group: &GroupName,
-        options: &ResetOptions,
-    ) -> Result<()>;
+        _stream: &StreamName,
+        _group: &GroupName,
+        _options: &ResetOptions,
+    ) -> Result<()> {
+        Err(Error::unsupported(Operation::ResetGroup, Guarantee::Replay))
+    }
 
-    /// Gives a group's frontier, high watermark and lag in every partition.
+    /// Gives a group's frontier, high watermark and lag in every partition; the default is
+    /// `Unsupported`.
     ///
     /// # Guarantees
     ///
@@ -336,13 +371,21 @@ pub trait Backend: Send + Sync {
     ///
     /// - `Unsupported` without the guarantee `contiguous_frontier`.
     /// - `StreamNotFound`, `GroupNotFound`.
-    async fn lag(&self, stream: &StreamName, group: &GroupName) -> Result<Lag>;
+    async fn lag(&self, _stream: &StreamName, _group: &GroupName) -> Result<Lag> {
+        Err(Error::unsupported(
+            Operation::Lag,
+            Guarantee::ContiguousFrontier,
+        ))
+    }
 
     // Ops inspect, optional
 
     /// Lists streams by name, byte for byte (OPS-1); the default is `Unsupported`.
     async fn list_streams(&self, _options: &ListOptions<StreamName>) -> Result<Vec<StreamInfo>> {
-        Err(unsupported(OptionalOperation::ListStreams))
+        Err(Error::unsupported(
+            Operation::ListStreams,
+            OptionalOperation::ListStreams,
+        ))
     }
 
     /// Lists a stream's groups by name, byte for byte (OPS-2); the default is `Unsupported`.
@@ -355,7 +398,10 @@ pub trait Backend: Send + Sync {
         _stream: &StreamName,
         _options: &ListOptions<GroupName>,
     ) -> Result<Vec<GroupName>> {
-        Err(unsupported(OptionalOperation::ListGroups))
+        Err(Error::unsupported(
+            Operation::ListGroups,
+            OptionalOperation::ListGroups,
+        ))
     }
 
     /// Pages through a group's dead letters by partition, then sequence (DLQ-5); the default is
@@ -371,7 +417,10 @@ pub trait Backend: Send + Sync {
         _group: &GroupName,
         _options: &DeadLetterOptions,
     ) -> Result<Vec<DeadLetter>> {
-        Err(unsupported(OptionalOperation::DeadLetters))
+        Err(Error::unsupported(
+            Operation::DeadLetters,
+            OptionalOperation::DeadLetters,
+        ))
     }
 
     /// Describes a group (OPS-3); the default is `Unsupported`.
@@ -380,7 +429,10 @@ pub trait Backend: Send + Sync {
     ///
     /// - `StreamNotFound`, `GroupNotFound`.
     async fn group_info(&self, _stream: &StreamName, _group: &GroupName) -> Result<GroupInfo> {
-        Err(unsupported(OptionalOperation::GroupInfo))
+        Err(Error::unsupported(
+            Operation::GroupInfo,
+            OptionalOperation::GroupInfo,
+        ))
     }
 
     // Wakeup, optional
@@ -400,13 +452,9 @@ pub trait Backend: Send + Sync {
         _group: &GroupName,
         _timeout: Duration,
     ) -> Result<Wakeup> {
-        Err(unsupported(OptionalOperation::WaitForWork))
-    }
-}
-
-fn unsupported(operation: OptionalOperation) -> Error {
-    Error::Unsupported {
-        operation: operation.operation(),
-        missing: operation.as_str().into(),
+        Err(Error::unsupported(
+            Operation::WaitForWork,
+            OptionalOperation::WaitForWork,
+        ))
     }
 }

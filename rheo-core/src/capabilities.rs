@@ -221,6 +221,9 @@ impl Default for Limits {
 /// assert!(!capabilities.guarantees(Guarantee::Durable));
 /// # Ok::<(), rheo_core::Error>(())
 /// ```
+///
+/// A backend builds its declaration in its constructor, which returns a `Result` anyway, and gives
+/// out clones.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Capabilities {
     guarantees: BTreeSet<Guarantee>,
@@ -264,10 +267,7 @@ impl Capabilities {
         if self.guarantees(guarantee) {
             return Ok(());
         }
-        Err(Error::Unsupported {
-            operation,
-            missing: guarantee.as_str().into(),
-        })
+        Err(Error::unsupported(operation, guarantee))
     }
 }
 

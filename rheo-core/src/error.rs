@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{EventId, GroupName, Operation, StreamName};
+use crate::{EventId, Gate, GroupName, Operation, StreamName};
 
 /// What every operation of Rheo returns.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -94,6 +94,20 @@ impl Error {
         allowed: impl Into<String>,
     ) -> Self {
         Self::Invalid(Invalid::new(argument, given, allowed))
+    }
+
+    /// What an operation gives that needs an undeclared guarantee or optional operation (CAP-6).
+    ///
+    /// ```
+    /// use rheo_core::{Error, Guarantee, Operation};
+    /// let error = Error::unsupported(Operation::Replay, Guarantee::Replay);
+    /// assert_eq!(error.to_string(), "replay is not supported here: replay is not declared");
+    /// ```
+    pub fn unsupported(operation: Operation, missing: impl Into<Gate>) -> Self {
+        Self::Unsupported {
+            operation,
+            missing: missing.into().as_str().into(),
+        }
     }
 
     /// The variant without its fields.

@@ -31,7 +31,8 @@ impl Lag {
 pub struct PartitionLag {
     /// Which partition.
     pub partition: Partition,
-    /// The highest sequence such that every one from the group's start through it is acked or dead.
+    /// The highest sequence such that every one from 1 through it is acked, dead, or at or below the
+    /// group's start and not reopened by a replay.
     pub frontier: Sequence,
     /// The partition's last sequence.
     pub high_watermark: Sequence,

@@ -64,6 +64,18 @@ impl Gate {
     }
 }
 
+impl From<Guarantee> for Gate {
+    fn from(guarantee: Guarantee) -> Self {
+        Self::Guarantee(guarantee)
+    }
+}
+
+impl From<OptionalOperation> for Gate {
+    fn from(operation: OptionalOperation) -> Self {
+        Self::Operation(operation)
+    }
+}
+
 /// One rule of the specification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]

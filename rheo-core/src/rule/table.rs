@@ -89,15 +89,15 @@ pub const RULES: &[Rule] = &[
     must(
         "ERR-6",
         "When several errors apply, the first of these is given: `BackendUnavailable`, \
-        `Unsupported`, `StreamNotFound`, `GroupNotFound`, `Invalid`, any other. A limit of 0, an \
-        empty batch of events and an empty selection of partitions excuse no error. Values that \
-        are invalid whatever the store holds, and limits, may be refused as `Invalid` before all \
-        else.",
+        `Unsupported`, `StreamNotFound`, `GroupNotFound`, any other; between `Invalid` and \
+        `AlreadyExists` the order is free. A limit of 0, an empty batch of events and an empty \
+        selection of partitions excuse no error. Values that are invalid whatever the store \
+        holds, and limits, may be refused as `Invalid` before all else.",
     ),
     must(
         "ERR-7",
         "After `close`, every call on that handle gives `BackendUnavailable`, each result of a \
-        batch form too; an undeclared operation may give `Unsupported` instead. Closing again is \
+        batch form too; what is not declared may give `Unsupported` instead. Closing again is \
         Ok. Other handles on the same store go on.",
     ),
     must(
@@ -358,7 +358,7 @@ pub const RULES: &[Rule] = &[
         than handed out again, with the reason \"lease expired at the last attempt\": an event \
         that kills its consumer cannot loop for ever. Until then it is like any expired lease. A \
         fetch with a limit of at least 1 that gives no lease leaves no such lease in the \
-        selected partitions.",
+        selected partitions; one that gives leases may stop at its limit.",
     ),
     must(
         "DLQ-4",
