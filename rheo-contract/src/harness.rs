@@ -84,10 +84,8 @@ pub trait Harness: Send + Sync + 'static {
 
     /// Stops the store and starts it again with its data; returns when it can be reached.
     ///
-    /// No other case runs meanwhile in other namespaces of this harness only if the harness sees
-    /// to it; a store that all cases share should be restarted as a private copy or not at all.
-    ///
-    /// Needed by nothing yet: without it, the restart is listed as not exercised.
+    /// Other cases run in other namespaces meanwhile: supply it only where they do not notice. No case
+    /// calls it yet; those that kill and restart a store will.
     async fn restart_store(&self, _namespace: &Namespace) -> Result<(), HarnessError> {
         Err(HarnessError::NotSupplied(Part::RestartStore))
     }
