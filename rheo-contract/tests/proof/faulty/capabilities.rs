@@ -32,70 +32,46 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the declaration",
         kills: [
             "capabilities::CAP-2::the_declaration_stays_whatever_is_done",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "input::ERR-6::a_missing_group_is_named",
             "input::ERR-6::the_stream_is_looked_up_before_the_group",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
         DeclaresNothingOnceClosed: "after close the declaration is empty",
         says: "the declaration",
-        kills: [
-            "capabilities::CAP-2::the_declaration_stays_after_close",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
-            "settling::DLQ-1::each_delay_is_its_own",
-        ],
+        kills: ["capabilities::CAP-2::the_declaration_stays_after_close"],
     },
     faulty! {
         MorePartitionsBecomeOne: "without partitions, a stream of several silently gets one",
         says: "Err(Unsupported)",
-        kills: [
-            "capabilities::CAP-6::more_partitions_are_refused",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
-            "settling::DLQ-1::each_delay_is_its_own",
-        ],
+        kills: ["capabilities::CAP-6::more_partitions_are_refused"],
     },
     faulty! {
         RefusedStreamIsMade: "without partitions, a stream of several is refused and made",
         says: "Err(StreamNotFound)",
-        kills: [
-            "capabilities::CAP-6::more_partitions_are_refused",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
-            "settling::DLQ-1::each_delay_is_its_own",
-        ],
+        kills: ["capabilities::CAP-6::more_partitions_are_refused"],
     },
     faulty! {
         BatchAnyway: "without batch_writes, batches are written one by one",
         says: "Err(Unsupported)",
-        kills: [
-            "capabilities::CAP-6::a_batch_is_refused",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
-            "settling::DLQ-1::each_delay_is_its_own",
-        ],
+        kills: ["capabilities::CAP-6::a_batch_is_refused"],
     },
     faulty! {
         RefusedBatchWritesItsFirst: "without batch_writes, the first event is written, then comes the refusal",
         says: "no event",
-        kills: [
-            "capabilities::CAP-6::a_batch_is_refused",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
-            "settling::DLQ-1::each_delay_is_its_own",
-        ],
+        kills: ["capabilities::CAP-6::a_batch_is_refused"],
     },
     faulty! {
         RefusesBatchesOfOne: "without batch_writes, every batch is refused",
         says: "the last operation to succeed",
         kills: [
             "capabilities::CAP-6::a_batch_is_refused",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "input::ERR-6::nothing_to_do_excuses_no_missing_stream",
             "input::ERR-6::the_stream_is_looked_up_before_the_group",
             "input::ERR-8::an_append_out_of_range_is_invalid",
             "log::ERR-6::an_empty_batch_to_a_missing_stream_is_an_error",
             "log::LOG-3::a_batch_of_one_is_an_append",
             "log::LOG-3::an_empty_batch_writes_nothing",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
@@ -103,9 +79,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "Err(Unsupported)",
         kills: [
             "capabilities::CAP-6::lag_is_refused",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "inspect::OPS-3::without_an_exact_frontier_group_info_gives_no_progress",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
@@ -113,9 +87,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "Err(Failed)",
         kills: [
             "capabilities::CAP-6::lag_is_refused",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "inspect::OPS-3::without_an_exact_frontier_group_info_gives_no_progress",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
@@ -123,9 +95,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the error to name lag and contiguous_frontier",
         kills: [
             "capabilities::CAP-6::lag_is_refused",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "inspect::OPS-3::without_an_exact_frontier_group_info_gives_no_progress",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
@@ -133,62 +103,39 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "Err(StreamNotFound)",
         kills: [
             "capabilities::CAP-6::lag_is_refused",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "inspect::OPS-3::without_an_exact_frontier_group_info_gives_no_progress",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
         ReplayDoesNothing: "without replay, replay and reset_group are Ok and do nothing",
         says: "Err(Unsupported)",
-        kills: [
-            "capabilities::CAP-6::replay_is_refused",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
-            "settling::DLQ-1::each_delay_is_its_own",
-        ],
+        kills: ["capabilities::CAP-6::replay_is_refused"],
     },
     faulty! {
         RefusedResetResets: "without replay, reset_group is refused and has reset the group",
         says: "claimable",
-        kills: [
-            "capabilities::CAP-6::replay_is_refused",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
-            "settling::DLQ-1::each_delay_is_its_own",
-        ],
+        kills: ["capabilities::CAP-6::replay_is_refused"],
     },
     faulty! {
         QueryFindsNothing: "without ordered_range_scan, a query gives an empty page",
         says: "Err(Unsupported)",
-        kills: [
-            "capabilities::CAP-6::a_query_is_refused",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
-            "settling::DLQ-1::each_delay_is_its_own",
-        ],
+        kills: ["capabilities::CAP-6::a_query_is_refused"],
     },
     faulty! {
         FiltersAreLeftOut: "without secondary_indexes, filters are left out",
         says: "Err(Unsupported)",
-        kills: [
-            "capabilities::CAP-6::a_filtered_query_is_refused",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
-            "settling::DLQ-1::each_delay_is_its_own",
-        ],
+        kills: ["capabilities::CAP-6::a_filtered_query_is_refused"],
     },
     faulty! {
         MetadataFilterIsForgotten: "without secondary_indexes, a filter on metadata is not refused",
         says: "Err(Unsupported)",
-        kills: [
-            "capabilities::CAP-6::a_filtered_query_is_refused",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
-            "settling::DLQ-1::each_delay_is_its_own",
-        ],
+        kills: ["capabilities::CAP-6::a_filtered_query_is_refused"],
     },
     faulty! {
         RefusesEveryQuery: "without secondary_indexes, queries without filters are refused too",
         says: "the last operation to succeed",
         kills: [
             "capabilities::CAP-6::a_filtered_query_is_refused",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "fidelity::LOG-5::a_query_gives_the_same_event",
             "input::ERR-6::querying_nothing_excuses_no_bad_input",
             "input::ERR-6::the_stream_is_looked_up_before_the_group",
@@ -218,54 +165,33 @@ pub(super) const FAULTY: &[Faulty] = &[
             "queries::QRY-3::paging_one_partition_gives_every_event_once",
             "queries::QRY-3::timestamps_that_go_back_disturb_no_page",
             "queries::QRY-4::queries_change_nothing_for_groups",
-            "settling::DLQ-1::each_delay_is_its_own",
             "streams::STR-4::queries_are_isolated",
         ],
     },
     faulty! {
         UndeclaredStreamsAreNone: "list_streams is not declared and gives an empty list",
         says: "Err(Unsupported)",
-        kills: [
-            "capabilities::CAP-6::list_streams_is_refused",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
-            "settling::DLQ-1::each_delay_is_its_own",
-        ],
+        kills: ["capabilities::CAP-6::list_streams_is_refused"],
     },
     faulty! {
         UndeclaredGroupsAreNone: "list_groups is not declared and gives an empty list",
         says: "Err(Unsupported)",
-        kills: [
-            "capabilities::CAP-6::list_groups_is_refused",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
-            "settling::DLQ-1::each_delay_is_its_own",
-        ],
+        kills: ["capabilities::CAP-6::list_groups_is_refused"],
     },
     faulty! {
         UndeclaredDeadLettersAreNone: "dead_letters is not declared and gives an empty list",
         says: "Err(Unsupported)",
-        kills: [
-            "capabilities::CAP-6::dead_letters_is_refused",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
-            "settling::DLQ-1::each_delay_is_its_own",
-        ],
+        kills: ["capabilities::CAP-6::dead_letters_is_refused"],
     },
     faulty! {
         UndeclaredInfoIsZero: "group_info is not declared and gives zeros",
         says: "Err(Unsupported)",
-        kills: [
-            "capabilities::CAP-6::group_info_is_refused",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
-            "settling::DLQ-1::each_delay_is_its_own",
-        ],
+        kills: ["capabilities::CAP-6::group_info_is_refused"],
     },
     faulty! {
         UndeclaredWaitReturns: "wait_for_work is not declared and returns at once",
         says: "Err(Unsupported)",
-        kills: [
-            "capabilities::CAP-6::wait_for_work_is_refused",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
-            "settling::DLQ-1::each_delay_is_its_own",
-        ],
+        kills: ["capabilities::CAP-6::wait_for_work_is_refused"],
     },
 ];
 

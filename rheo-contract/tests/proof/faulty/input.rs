@@ -19,14 +19,12 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "Err(Invalid)",
         kills: [
             "input::ERR-8::an_append_out_of_range_is_invalid",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "input::ERR-6::bad_input_comes_before_a_taken_id",
             "input::ERR-8::a_batch_with_one_out_of_range_is_invalid",
             "log::LOG-1::a_partition_out_of_range_uses_up_no_sequence",
             "log::LOG-3::a_batch_with_a_partition_out_of_range_writes_nothing",
             "log::LOG-6::a_partition_out_of_range_is_refused",
             "log::LOG-7::a_refused_id_stays_free",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
@@ -34,10 +32,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "no event",
         kills: [
             "input::ERR-8::a_batch_with_one_out_of_range_is_invalid",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "input::ERR-6::bad_input_comes_before_a_taken_id",
             "log::LOG-3::a_batch_with_a_partition_out_of_range_writes_nothing",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
@@ -45,9 +41,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "Err(Invalid)",
         kills: [
             "input::ERR-8::a_read_out_of_range_is_invalid",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "input::ERR-6::nothing_to_do_excuses_no_bad_input",
-            "settling::DLQ-1::each_delay_is_its_own",
             "streams::STR-1::a_duplicate_does_not_change_the_partitions",
             "streams::STR-1::a_stream_has_one_partition_by_default",
             "streams::STR-1::a_stream_has_the_partitions_it_was_made_with",
@@ -59,9 +53,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "Err(Invalid)",
         kills: [
             "input::ERR-8::a_query_out_of_range_is_invalid",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "input::ERR-6::querying_nothing_excuses_no_bad_input",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
@@ -69,28 +61,20 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "Err(Invalid)",
         kills: [
             "input::ERR-8::a_fetch_out_of_range_is_invalid",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "input::ERR-6::nothing_to_do_excuses_no_bad_input",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
         FetchClaimsBeforeItChecks: "fetch claims from the first partitions and then finds a bad one",
         says: "one lease",
-        kills: [
-            "input::ERR-8::a_fetch_out_of_range_is_invalid",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
-            "settling::DLQ-1::each_delay_is_its_own",
-        ],
+        kills: ["input::ERR-8::a_fetch_out_of_range_is_invalid"],
     },
     faulty! {
         GroupStartLeavesUnknownPartitionsOut: "a start leaves partitions out that are not there",
         says: "Err(Invalid)",
         kills: [
             "input::ERR-8::a_group_start_out_of_range_is_invalid",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "input::ERR-6::a_bad_start_comes_before_a_taken_name",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
@@ -100,11 +84,9 @@ pub(super) const FAULTY: &[Faulty] = &[
             "input::ERR-8::a_group_start_out_of_range_is_invalid",
             "delivery::DLV-2::a_start_beyond_one_partitions_high_watermark_is_invalid",
             "delivery::DLV-2::a_start_beyond_the_high_watermark_is_invalid",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "input::DLV-2::a_start_beyond_the_end_is_invalid",
             "input::DLV-2::a_start_beyond_the_end_of_one_partition_is_invalid",
             "input::ERR-6::a_bad_start_comes_before_a_taken_name",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
@@ -112,9 +94,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "no claimable event",
         kills: [
             "input::ERR-8::a_replay_out_of_range_is_invalid",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "replay::ERR-8::replay_of_a_partition_out_of_range_reopens_nothing",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
@@ -122,10 +102,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "no claimable event",
         kills: [
             "input::ERR-8::a_reset_out_of_range_is_invalid",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "reset::ERR-8::reset_of_a_partition_out_of_range_drops_nothing",
             "reset::RPL-5::a_start_for_a_partition_that_is_not_selected_is_invalid",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
@@ -135,10 +113,8 @@ pub(super) const FAULTY: &[Faulty] = &[
             "input::DLV-2::a_start_beyond_the_end_is_invalid",
             "delivery::DLV-2::a_start_beyond_one_partitions_high_watermark_is_invalid",
             "delivery::DLV-2::a_start_beyond_the_high_watermark_is_invalid",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "input::DLV-2::a_start_beyond_the_end_of_one_partition_is_invalid",
             "input::ERR-6::a_bad_start_comes_before_a_taken_name",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
@@ -147,8 +123,6 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "input::DLV-2::a_start_beyond_the_end_of_one_partition_is_invalid",
             "delivery::DLV-2::a_start_beyond_one_partitions_high_watermark_is_invalid",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
@@ -156,10 +130,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "no claimable event",
         kills: [
             "input::RPL-5::a_reset_beyond_the_end_is_invalid",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "reset::RPL-5::a_start_beyond_one_partition_drops_nothing_in_any",
             "reset::RPL-5::reset_beyond_the_high_watermark_drops_nothing",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
@@ -167,11 +139,9 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "fetch to give Err(StreamNotFound)",
         kills: [
             "input::ERR-6::the_stream_is_looked_up_before_the_group",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "delivery::ERR-6::a_missing_stream_is_noticed_before_its_group",
             "input::ERR-6::a_missing_stream_comes_before_bad_input",
             "input::ERR-6::nothing_to_do_excuses_no_missing_stream",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
@@ -180,57 +150,37 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "input::ERR-6::a_missing_group_is_named",
             "delivery::DLV-2::a_start_beyond_the_high_watermark_is_invalid",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "delivery::ERR-6::a_missing_stream_is_noticed_before_its_group",
             "input::ERR-6::a_missing_group_comes_before_bad_input",
             "input::ERR-6::nothing_to_do_excuses_no_missing_stream",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
         MissingStreamHasOnePartition: "partitions of a stream that is not there are checked all the same",
         says: "Err(StreamNotFound)",
-        kills: [
-            "input::ERR-6::a_missing_stream_comes_before_bad_input",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
-            "settling::DLQ-1::each_delay_is_its_own",
-        ],
+        kills: ["input::ERR-6::a_missing_stream_comes_before_bad_input"],
     },
     faulty! {
         PartitionsBeforeTheGroup: "fetch checks the partitions before it looks the group up",
         says: "Err(GroupNotFound)",
-        kills: [
-            "input::ERR-6::a_missing_group_comes_before_bad_input",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
-            "settling::DLQ-1::each_delay_is_its_own",
-        ],
+        kills: ["input::ERR-6::a_missing_group_comes_before_bad_input"],
     },
     faulty! {
         IdsBeforePartitions: "ids are looked up before the partitions are checked",
         says: "Err(Invalid)",
-        kills: [
-            "input::ERR-6::bad_input_comes_before_a_taken_id",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
-            "settling::DLQ-1::each_delay_is_its_own",
-        ],
+        kills: ["input::ERR-6::bad_input_comes_before_a_taken_id"],
     },
     faulty! {
         NameBeforeStart: "a taken name of a group is found before its start is checked",
         says: "Err(Invalid)",
-        kills: [
-            "input::ERR-6::a_bad_start_comes_before_a_taken_name",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
-            "settling::DLQ-1::each_delay_is_its_own",
-        ],
+        kills: ["input::ERR-6::a_bad_start_comes_before_a_taken_name"],
     },
     faulty! {
         NoPartitionsReturnEarly: "a fetch from no partitions is Ok before the group is looked up",
         says: "Err(StreamNotFound)",
         kills: [
             "input::ERR-6::nothing_to_do_excuses_no_missing_stream",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "delivery::ERR-6::a_missing_stream_is_noticed_before_its_group",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
@@ -241,8 +191,6 @@ pub(super) const FAULTY: &[Faulty] = &[
             "dead_letters::DLQ-5::an_after_that_is_no_dead_letter_is_cursor_not_found",
             "dead_letters::DLQ-5::an_after_that_was_replayed_is_cursor_not_found",
             "dead_letters::DLQ-5::an_unknown_after_is_cursor_not_found",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
@@ -250,28 +198,20 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "Err(GroupNotFound)",
         kills: [
             "input::ERR-6::nothing_to_replay_excuses_no_missing_group",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "reset::ERR-6::reset_looks_for_the_stream_before_the_group",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
         ReadOfNoneChecksNoPartition: "a read with limit 0 checks no partition",
         says: "Err(Invalid)",
-        kills: [
-            "input::ERR-6::nothing_to_do_excuses_no_bad_input",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
-            "settling::DLQ-1::each_delay_is_its_own",
-        ],
+        kills: ["input::ERR-6::nothing_to_do_excuses_no_bad_input"],
     },
     faulty! {
         QueryOfNoneChecksNothing: "a query with limit 0 checks neither partition nor cursor",
         says: "Err(Invalid)",
         kills: [
             "input::ERR-6::querying_nothing_excuses_no_bad_input",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "queries::ERR-6::a_limit_of_0_excuses_no_damaged_cursor",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
@@ -279,9 +219,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "Err(Invalid)",
         kills: [
             "input::LOG-8::the_longest_payload_is_taken_and_no_longer_one",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "input::LOG-8::a_batch_with_one_payload_too_long_is_refused_whole",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
@@ -289,37 +227,25 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the last operation to succeed",
         kills: [
             "input::LOG-8::the_longest_payload_is_taken_and_no_longer_one",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "fidelity::LOG-8::the_longest_document_comes_back",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
         DeclaredBatchLimitIsUnchecked: "a limit of 60 events is declared and checked by nobody",
         says: "Err(Invalid)",
-        kills: [
-            "input::LOG-8::a_batch_up_to_the_limits_is_taken_and_no_longer_one",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
-            "settling::DLQ-1::each_delay_is_its_own",
-        ],
+        kills: ["input::LOG-8::a_batch_up_to_the_limits_is_taken_and_no_longer_one"],
     },
     faulty! {
         BatchesHaveABoundOfTheirOwn: "batches of more than 500 events fail, and no limit is declared",
         says: "the last operation to succeed",
-        kills: [
-            "input::LOG-8::a_batch_up_to_the_limits_is_taken_and_no_longer_one",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
-            "settling::DLQ-1::each_delay_is_its_own",
-        ],
+        kills: ["input::LOG-8::a_batch_up_to_the_limits_is_taken_and_no_longer_one"],
     },
     faulty! {
         LimitsAreCheckedWhileWriting: "each event of a batch is checked when it is written",
         says: "no event",
         kills: [
             "input::LOG-8::a_batch_with_one_payload_too_long_is_refused_whole",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "fidelity::LOG-8::any_field_name_comes_back",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
@@ -327,12 +253,10 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "Err(StreamNotFound)",
         kills: [
             "input::LOG-9::a_missing_stream_is_not_an_empty_one",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "input::ERR-6::a_missing_stream_comes_before_bad_input",
             "input::ERR-6::nothing_to_do_excuses_no_missing_stream",
             "input::ERR-6::the_stream_is_looked_up_before_the_group",
             "log::LOG-9::reading_a_missing_stream_is_an_error",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
@@ -340,10 +264,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "Err(GroupNotFound)",
         kills: [
             "input::FRN-4::a_missing_group_has_no_lag",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "input::ERR-6::a_missing_group_is_named",
             "progress::ERR-6::lag_looks_for_the_stream_before_the_group",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
@@ -351,10 +273,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "Err(GroupNotFound)",
         kills: [
             "input::OPS-3::a_missing_group_has_no_info",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "input::ERR-6::a_missing_group_is_named",
             "inspect::ERR-6::group_info_looks_for_the_stream_before_the_group",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
 ];

@@ -17,9 +17,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the last operation to succeed",
         kills: [
             "lifecycle::STR-5::indexes_may_be_made_again_and_again",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "lifecycle::STR-5::indexes_may_be_made_by_several_at_once",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
@@ -27,54 +25,37 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the log",
         kills: [
             "lifecycle::STR-5::making_indexes_again_keeps_the_log",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "lifecycle::STR-5::indexes_may_be_made_by_several_at_once",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
         IndexesAnewForgetDeliveries: "making indexes makes the tables of deliveries anew",
         says: "the claimable sequences",
-        kills: [
-            "lifecycle::STR-5::making_indexes_again_keeps_deliveries",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
-            "settling::DLQ-1::each_delay_is_its_own",
-        ],
+        kills: ["lifecycle::STR-5::making_indexes_again_keeps_deliveries"],
     },
     faulty! {
         IndexesAtOnceCollide: "making indexes fails while somebody else does it",
         says: "the last operation to succeed",
-        kills: [
-            "lifecycle::STR-5::indexes_may_be_made_by_several_at_once",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
-            "settling::DLQ-1::each_delay_is_its_own",
-        ],
+        kills: ["lifecycle::STR-5::indexes_may_be_made_by_several_at_once"],
     },
     faulty! {
         PingWantsAStream: "ping reads a table that is made with the first stream",
         says: "the last operation to succeed",
         kills: [
             "lifecycle::ERR-9::ping_answers_while_the_store_is_there",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "lifecycle::ERR-7::closing_one_handle_leaves_the_others",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
         SecondCloseFails: "closing a closed handle is an error",
         says: "the last operation to succeed",
-        kills: [
-            "lifecycle::ERR-7::closing_again_is_fine",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
-            "settling::DLQ-1::each_delay_is_its_own",
-        ],
+        kills: ["lifecycle::ERR-7::closing_again_is_fine"],
     },
     faulty! {
         CloseIsForgotten: "close does nothing",
         says: "to give Err(BackendUnavailable)",
         kills: [
             "lifecycle::ERR-7::a_closed_handle_makes_and_appends_nothing",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "lifecycle::ERR-1::a_call_on_a_closed_handle_has_no_effect",
             "lifecycle::ERR-7::a_closed_handle_answers_nothing_about_itself",
             "lifecycle::ERR-7::a_closed_handle_fetches_nothing",
@@ -83,7 +64,6 @@ pub(super) const FAULTY: &[Faulty] = &[
             "lifecycle::ERR-7::a_closed_handle_reads_nothing",
             "lifecycle::ERR-7::a_closed_handle_settles_no_batch",
             "lifecycle::ERR-7::a_closed_handle_settles_nothing",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
@@ -91,9 +71,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the last operation to succeed",
         kills: [
             "lifecycle::ERR-7::closing_one_handle_leaves_the_others",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "lifecycle::ERR-1::a_call_on_a_closed_handle_has_no_effect",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
 ];

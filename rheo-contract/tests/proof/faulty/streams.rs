@@ -23,7 +23,6 @@ pub(super) const FAULTY: &[Faulty] = &[
             "streams::STR-1::a_stream_has_the_partitions_it_was_made_with",
             "delivery::DLV-2::a_start_after_a_sequence_is_exclusive",
             "delivery::DLV-2::a_start_after_a_sequence_is_for_every_partition",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "fidelity::STR-2::any_event_type_and_key_come_back",
             "input::DLV-2::a_start_beyond_the_end_is_invalid",
             "input::ERR-6::a_bad_start_comes_before_a_taken_name",
@@ -68,7 +67,6 @@ pub(super) const FAULTY: &[Faulty] = &[
             "reset::RPL-5::reset_to_a_sequence_drops_what_is_below_too",
             "reset::RPL-5::the_frontier_is_the_new_start",
             "reset::RPL-6::reset_leaves_the_log_alone",
-            "settling::DLQ-1::each_delay_is_its_own",
             "streams::STR-1::a_duplicate_does_not_change_the_partitions",
             "streams::STR-1::a_stream_has_one_partition_by_default",
             "streams::STR-2::types_and_keys_are_told_apart",
@@ -82,7 +80,6 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "streams::STR-1::a_stream_has_one_partition_by_default",
             "delivery::DLV-2::a_start_after_a_sequence_is_exclusive",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "fidelity::STR-2::any_event_type_and_key_come_back",
             "input::DLV-2::a_start_beyond_the_end_is_invalid",
             "input::ERR-6::a_bad_start_comes_before_a_taken_name",
@@ -121,7 +118,6 @@ pub(super) const FAULTY: &[Faulty] = &[
             "reset::RPL-5::reset_to_a_sequence_drops_what_is_below_too",
             "reset::RPL-5::the_frontier_is_the_new_start",
             "reset::RPL-6::reset_leaves_the_log_alone",
-            "settling::DLQ-1::each_delay_is_its_own",
             "streams::STR-2::types_and_keys_are_told_apart",
             "streams::STR-2::types_and_keys_come_back",
             "streams::STR-3::text_that_looks_like_a_command_is_kept",
@@ -132,10 +128,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the last operation to succeed",
         kills: [
             "streams::STR-1::a_stream_has_up_to_1024_partitions",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "log::LOG-6::keys_go_where_the_published_vectors_say",
             "partitions::STR-1::a_stream_of_1_024_partitions_works",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
@@ -143,8 +137,6 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "Err(AlreadyExists)",
         kills: [
             "streams::STR-1::a_stream_is_not_made_twice",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
-            "settling::DLQ-1::each_delay_is_its_own",
             "streams::STR-1::a_duplicate_does_not_change_the_partitions",
             "streams::STR-1::of_concurrent_creators_one_wins",
         ],
@@ -154,38 +146,26 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the log",
         kills: [
             "streams::STR-1::a_stream_is_not_made_twice",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
-            "settling::DLQ-1::each_delay_is_its_own",
             "streams::STR-1::of_concurrent_creators_one_wins",
         ],
     },
     faulty! {
         DuplicateStreamChangesPartitions: "making a stream that is there is refused, and changes its partitions",
         says: "Err(Invalid)",
-        kills: [
-            "streams::STR-1::a_duplicate_does_not_change_the_partitions",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
-            "settling::DLQ-1::each_delay_is_its_own",
-        ],
+        kills: ["streams::STR-1::a_duplicate_does_not_change_the_partitions"],
     },
     faulty! {
         CreatorsLookThenInsert: "creators look whether the stream is there, and insert or update later",
         says: "the creators that won",
-        kills: [
-            "streams::STR-1::of_concurrent_creators_one_wins",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
-            "settling::DLQ-1::each_delay_is_its_own",
-        ],
+        kills: ["streams::STR-1::of_concurrent_creators_one_wins"],
     },
     faulty! {
         StreamNamesFoldCase: "names of streams are compared in lower case",
         says: "the last operation to succeed",
         kills: [
             "streams::STR-2::stream_names_never_collide",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "inspect::OPS-1::streams_are_listed_by_the_bytes_of_their_names",
             "inspect::OPS-2::the_groups_of_other_streams_are_not_listed",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
@@ -193,8 +173,6 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the last operation to succeed",
         kills: [
             "streams::STR-2::stream_names_never_collide",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
-            "settling::DLQ-1::each_delay_is_its_own",
             "streams::STR-2::stream_and_group_are_not_run_together",
         ],
     },
@@ -203,9 +181,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the last operation to succeed",
         kills: [
             "streams::STR-2::group_names_never_collide",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "inspect::OPS-2::groups_are_listed_by_the_bytes_of_their_names",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
@@ -213,47 +189,31 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the group",
         kills: [
             "streams::STR-2::group_names_never_collide",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
-            "settling::DLQ-1::each_delay_is_its_own",
             "streams::STR-3::text_that_looks_like_a_command_is_kept",
         ],
     },
     faulty! {
         StreamAndGroupAreJoined: "a group is found by stream, colon and group in one text",
         says: "the last operation to succeed",
-        kills: [
-            "streams::STR-2::stream_and_group_are_not_run_together",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
-            "settling::DLQ-1::each_delay_is_its_own",
-        ],
+        kills: ["streams::STR-2::stream_and_group_are_not_run_together"],
     },
     faulty! {
         ConsumersAreTrimmed: "blanks around a consumer's name are cut off",
         says: "the consumer",
-        kills: [
-            "streams::STR-2::consumer_names_come_back",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
-            "settling::DLQ-1::each_delay_is_its_own",
-        ],
+        kills: ["streams::STR-2::consumer_names_come_back"],
     },
     faulty! {
         ConsumersAreQuoted: "quotes in a consumer's name come back doubled",
         says: "the consumer",
-        kills: [
-            "streams::STR-2::consumer_names_come_back",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
-            "settling::DLQ-1::each_delay_is_its_own",
-        ],
+        kills: ["streams::STR-2::consumer_names_come_back"],
     },
     faulty! {
         KeysAreTrimmed: "blanks and line ends around a key are cut off",
         says: "the key",
         kills: [
             "streams::STR-2::types_and_keys_come_back",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "fidelity::STR-2::any_event_type_and_key_come_back",
             "queries::QRY-1::a_query_by_key_gives_that_key_alone",
-            "settling::DLQ-1::each_delay_is_its_own",
             "streams::STR-2::types_and_keys_are_told_apart",
         ],
     },
@@ -262,9 +222,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the key",
         kills: [
             "streams::STR-2::types_and_keys_come_back",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "fidelity::STR-2::any_event_type_and_key_come_back",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
@@ -272,10 +230,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the type",
         kills: [
             "streams::STR-2::types_and_keys_come_back",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "fidelity::STR-2::any_event_type_and_key_come_back",
             "queries::QRY-1::a_query_by_type_gives_that_type_alone",
-            "settling::DLQ-1::each_delay_is_its_own",
             "streams::STR-2::types_and_keys_are_told_apart",
         ],
     },
@@ -284,9 +240,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the events of type",
         kills: [
             "streams::STR-2::types_and_keys_are_told_apart",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "queries::QRY-1::a_query_by_type_gives_that_type_alone",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
@@ -294,28 +248,20 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the events with key",
         kills: [
             "streams::STR-2::types_and_keys_are_told_apart",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "queries::QRY-1::a_query_by_key_gives_that_key_alone",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
         NamesAreCutAt63Bytes: "of a stream's name just the first 63 bytes count",
         says: "the last operation to succeed",
-        kills: [
-            "streams::STR-2::the_longest_names_work",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
-            "settling::DLQ-1::each_delay_is_its_own",
-        ],
+        kills: ["streams::STR-2::the_longest_names_work"],
     },
     faulty! {
         CommandsAreRefused: "names that look like a statement are refused",
         says: "the last operation to succeed",
         kills: [
             "streams::STR-3::text_that_looks_like_a_command_is_kept",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "inspect::OPS-1::streams_are_listed_by_the_bytes_of_their_names",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
@@ -323,12 +269,10 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the payload",
         kills: [
             "streams::STR-3::text_that_looks_like_a_command_is_kept",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "fidelity::LOG-8::any_field_name_comes_back",
             "fidelity::LOG-8::documents_that_look_like_typed_values_stay_documents",
             "fidelity::LOG-8::text_that_looks_like_an_escape_stays",
             "queries::STR-3::field_names_are_not_paths",
-            "settling::DLQ-1::each_delay_is_its_own",
             "streams::STR-3::a_field_name_is_no_path",
         ],
     },
@@ -337,9 +281,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the events whose field",
         kills: [
             "streams::STR-3::a_filter_is_a_value_and_no_operator",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "queries::STR-3::values_are_not_operators",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
@@ -347,9 +289,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the events whose field",
         kills: [
             "streams::STR-3::a_filter_is_no_pattern",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "queries::STR-3::values_are_not_operators",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
@@ -357,9 +297,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the events whose field",
         kills: [
             "streams::STR-3::a_field_name_is_no_path",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "queries::STR-3::field_names_are_not_paths",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
@@ -367,9 +305,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the log",
         kills: [
             "streams::STR-4::logs_are_isolated",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "log::LOG-7::one_id_may_be_in_two_streams",
-            "settling::DLQ-1::each_delay_is_its_own",
             "streams::STR-2::stream_names_never_collide",
             "streams::STR-3::text_that_looks_like_a_command_is_kept",
             "streams::STR-4::one_event_id_may_be_in_two_streams",
@@ -380,11 +316,9 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the events",
         kills: [
             "streams::STR-4::queries_are_isolated",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "queries::QRY-3::a_cursor_survives_serialization",
             "queries::QRY-3::events_appended_meanwhile_disturb_no_page",
             "queries::QRY-3::timestamps_that_go_back_disturb_no_page",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
@@ -400,7 +334,6 @@ pub(super) const FAULTY: &[Faulty] = &[
             "batches::LSE-8::one_batch_settles_in_several_partitions",
             "batches::LSE-8::one_batch_settles_in_several_streams_and_groups",
             "dead_letters::DLQ-5::a_retry_at_the_last_attempt_makes_a_whole_dead_letter",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "delivery::DLV-5::a_busy_partition_starves_no_other",
             "leases::LSE-2::a_lease_from_before_a_reset_is_stale",
             "leases::LSE-2::a_lease_is_of_its_stream_alone",
@@ -408,7 +341,6 @@ pub(super) const FAULTY: &[Faulty] = &[
             "replay::RPL-4::an_id_from_another_stream_is_unknown",
             "replay::RPL-6::replay_leaves_other_groups_alone",
             "reset::RPL-5::reset_takes_the_dead_letters_away",
-            "settling::DLQ-1::each_delay_is_its_own",
             "streams::STR-2::stream_and_group_are_not_run_together",
             "streams::STR-4::going_back_on_one_stream_leaves_the_other",
             "streams::STR-4::settling_on_one_stream_leaves_the_other",
@@ -420,10 +352,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "streams::STR-4::settling_on_one_stream_leaves_the_other",
             "batches::LSE-8::one_batch_settles_in_several_streams_and_groups",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "leases::LSE-2::a_lease_is_of_its_stream_alone",
             "replay::RPL-6::replay_leaves_other_groups_alone",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
@@ -431,10 +361,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "no claimable event",
         kills: [
             "streams::STR-4::going_back_on_one_stream_leaves_the_other",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "replay::RPL-6::replay_leaves_other_groups_alone",
             "reset::RPL-6::reset_leaves_other_groups_alone",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
@@ -443,8 +371,6 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "streams::STR-4::dead_letters_are_isolated",
             "dead_letters::DLQ-5::a_retry_at_the_last_attempt_makes_a_whole_dead_letter",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
@@ -452,10 +378,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the last operation to succeed",
         kills: [
             "streams::STR-4::one_event_id_may_be_in_two_streams",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "input::ERR-6::bad_input_comes_before_a_taken_id",
             "log::LOG-7::one_id_may_be_in_two_streams",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
 ];

@@ -17,9 +17,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "ping to give Err(BackendUnavailable)",
         kills: [
             "unavailable::ERR-9::ping_says_that_the_store_is_gone",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "lifecycle::ERR-7::a_closed_handle_answers_nothing_about_itself",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
@@ -27,9 +25,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "ensure_indexes to give Err(BackendUnavailable)",
         kills: [
             "unavailable::ERR-4::without_a_store_nothing_is_made",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "lifecycle::ERR-7::a_closed_handle_answers_nothing_about_itself",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
@@ -37,9 +33,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "create_stream to give Err(BackendUnavailable)",
         kills: [
             "unavailable::ERR-4::without_a_store_nothing_is_made",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "lifecycle::ERR-7::a_closed_handle_makes_and_appends_nothing",
-            "settling::DLQ-1::each_delay_is_its_own",
             "unavailable::ERR-6::no_store_comes_before_what_is_missing",
         ],
     },
@@ -48,9 +42,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "to give Err(BackendUnavailable)",
         kills: [
             "unavailable::ERR-4::without_a_store_nothing_is_appended",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "lifecycle::ERR-7::a_closed_handle_makes_and_appends_nothing",
-            "settling::DLQ-1::each_delay_is_its_own",
             "unavailable::ERR-6::no_store_comes_before_nothing_to_do",
             "unavailable::ERR-6::no_store_comes_before_what_is_missing",
         ],
@@ -60,9 +52,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "read to give Err(BackendUnavailable)",
         kills: [
             "unavailable::ERR-4::without_a_store_nothing_is_read",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "lifecycle::ERR-7::a_closed_handle_reads_nothing",
-            "settling::DLQ-1::each_delay_is_its_own",
             "unavailable::ERR-6::no_store_comes_before_nothing_to_do",
             "unavailable::ERR-6::no_store_comes_before_what_is_missing",
         ],
@@ -72,9 +62,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "query to give Err(BackendUnavailable)",
         kills: [
             "unavailable::ERR-4::without_a_store_nothing_is_read",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "lifecycle::ERR-7::a_closed_handle_reads_nothing",
-            "settling::DLQ-1::each_delay_is_its_own",
             "unavailable::ERR-6::no_store_comes_before_nothing_to_do",
             "unavailable::ERR-6::no_store_comes_before_what_is_missing",
         ],
@@ -84,9 +72,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "lag to give Err(BackendUnavailable)",
         kills: [
             "unavailable::ERR-4::without_a_store_nothing_is_read",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "lifecycle::ERR-7::a_closed_handle_reads_nothing",
-            "settling::DLQ-1::each_delay_is_its_own",
             "unavailable::ERR-6::no_store_comes_before_what_is_missing",
         ],
     },
@@ -95,9 +81,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "fetch to give Err(BackendUnavailable)",
         kills: [
             "unavailable::ERR-4::without_a_store_nothing_is_fetched",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "lifecycle::ERR-7::a_closed_handle_fetches_nothing",
-            "settling::DLQ-1::each_delay_is_its_own",
             "unavailable::ERR-6::no_store_comes_before_nothing_to_do",
             "unavailable::ERR-6::no_store_comes_before_what_is_missing",
         ],
@@ -107,10 +91,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "to give Err(BackendUnavailable)",
         kills: [
             "unavailable::ERR-4::without_a_store_no_lease_is_stale",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "lifecycle::ERR-7::a_closed_handle_settles_no_batch",
             "lifecycle::ERR-7::a_closed_handle_settles_nothing",
-            "settling::DLQ-1::each_delay_is_its_own",
             "unavailable::ERR-4::without_a_store_each_lease_of_a_batch_has_its_error",
             "unavailable::ERR-6::no_store_comes_before_what_is_missing",
         ],
@@ -120,9 +102,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "2 results of ack_batch",
         kills: [
             "unavailable::ERR-4::without_a_store_each_lease_of_a_batch_has_its_error",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "lifecycle::ERR-7::a_closed_handle_settles_no_batch",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
@@ -130,9 +110,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "2 results of renew_batch",
         kills: [
             "unavailable::ERR-4::without_a_store_each_lease_of_a_batch_has_its_error",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "lifecycle::ERR-7::a_closed_handle_settles_no_batch",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
@@ -140,9 +118,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "replay to give Err(BackendUnavailable)",
         kills: [
             "unavailable::ERR-4::without_a_store_no_group_goes_back",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "lifecycle::ERR-7::a_closed_handle_goes_back_nowhere",
-            "settling::DLQ-1::each_delay_is_its_own",
             "unavailable::ERR-6::no_store_comes_before_nothing_to_do",
             "unavailable::ERR-6::no_store_comes_before_what_is_missing",
         ],
@@ -152,9 +128,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "reset_group to give Err(BackendUnavailable)",
         kills: [
             "unavailable::ERR-4::without_a_store_no_group_goes_back",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "lifecycle::ERR-7::a_closed_handle_goes_back_nowhere",
-            "settling::DLQ-1::each_delay_is_its_own",
             "unavailable::ERR-6::no_store_comes_before_nothing_to_do",
         ],
     },
@@ -163,9 +137,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "to give Err(BackendUnavailable)",
         kills: [
             "unavailable::ERR-4::without_a_store_nothing_is_inspected",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "lifecycle::ERR-7::a_closed_handle_inspects_nothing",
-            "settling::DLQ-1::each_delay_is_its_own",
             "unavailable::ERR-6::no_store_comes_before_nothing_to_do",
             "unavailable::ERR-6::no_store_comes_before_what_is_missing",
         ],
@@ -175,9 +147,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "dead_letters to give Err(BackendUnavailable)",
         kills: [
             "unavailable::ERR-4::without_a_store_nothing_is_inspected",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "lifecycle::ERR-7::a_closed_handle_inspects_nothing",
-            "settling::DLQ-1::each_delay_is_its_own",
             "unavailable::ERR-6::no_store_comes_before_nothing_to_do",
             "unavailable::ERR-6::no_store_comes_before_what_is_missing",
         ],
@@ -187,9 +157,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "wait_for_work to give Err(BackendUnavailable)",
         kills: [
             "unavailable::ERR-4::without_a_store_nothing_is_inspected",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "lifecycle::ERR-7::a_closed_handle_inspects_nothing",
-            "settling::DLQ-1::each_delay_is_its_own",
             "unavailable::ERR-6::no_store_comes_before_nothing_to_do",
             "unavailable::ERR-6::no_store_comes_before_what_is_missing",
         ],
@@ -199,9 +167,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "fetch to give Err(BackendUnavailable)",
         kills: [
             "unavailable::ERR-6::no_store_comes_before_what_is_missing",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "lifecycle::ERR-7::a_closed_handle_fetches_nothing",
-            "settling::DLQ-1::each_delay_is_its_own",
             "unavailable::ERR-4::without_a_store_nothing_is_fetched",
             "unavailable::ERR-6::no_store_comes_before_nothing_to_do",
         ],
@@ -211,10 +177,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "Err(BackendUnavailable)",
         kills: [
             "unavailable::ERR-6::no_store_comes_before_nothing_to_do",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "input::ERR-6::nothing_to_do_excuses_no_missing_stream",
             "log::ERR-6::an_empty_batch_to_a_missing_stream_is_an_error",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
@@ -222,11 +186,9 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "Err(BackendUnavailable)",
         kills: [
             "unavailable::ERR-6::no_store_comes_before_nothing_to_do",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "delivery::ERR-6::a_missing_stream_is_noticed_before_its_group",
             "input::ERR-6::nothing_to_do_excuses_no_bad_input",
             "input::ERR-6::nothing_to_do_excuses_no_missing_stream",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
@@ -234,11 +196,9 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "Err(BackendUnavailable)",
         kills: [
             "unavailable::ERR-6::no_store_comes_before_nothing_to_do",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "input::ERR-6::nothing_to_do_excuses_no_bad_input",
             "input::ERR-6::nothing_to_do_excuses_no_missing_stream",
             "log::LOG-9::reading_a_missing_stream_is_an_error",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
@@ -246,10 +206,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "Err(BackendUnavailable)",
         kills: [
             "unavailable::ERR-6::no_store_comes_before_nothing_to_do",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "input::ERR-6::nothing_to_replay_excuses_no_missing_group",
             "replay::ERR-6::replay_looks_for_the_stream_before_the_group",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
@@ -261,10 +219,8 @@ pub(super) const FAULTY: &[Faulty] = &[
             "dead_letters::DLQ-5::an_after_that_was_replayed_is_cursor_not_found",
             "dead_letters::DLQ-5::an_unknown_after_is_cursor_not_found",
             "dead_letters::ERR-6::dead_letters_look_for_the_stream_before_the_group",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "input::ERR-6::listing_nothing_excuses_no_missing_group",
             "inspect::ERR-6::the_groups_of_a_missing_stream_are_not_an_empty_list",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
 ];

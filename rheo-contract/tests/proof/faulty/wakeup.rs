@@ -16,8 +16,6 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the hint",
         kills: [
             "wakeup::OPS-4::work_that_is_there_is_told",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
-            "settling::DLQ-1::each_delay_is_its_own",
             "wakeup::OPS-4::a_replay_is_told",
             "wakeup::OPS-4::work_that_was_given_back_is_told",
         ],
@@ -27,8 +25,6 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the hint",
         kills: [
             "wakeup::OPS-4::work_that_was_given_back_is_told",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
-            "settling::DLQ-1::each_delay_is_its_own",
             "wakeup::OPS-4::a_replay_is_told",
         ],
     },
@@ -37,8 +33,6 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the hint",
         kills: [
             "wakeup::OPS-4::an_append_ends_the_wait",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
-            "settling::DLQ-1::each_delay_is_its_own",
             "wakeup::OPS-4::an_append_by_another_handle_ends_the_wait",
         ],
     },
@@ -47,38 +41,26 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the claimable sequences",
         kills: [
             "wakeup::OPS-4::waiting_claims_nothing",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
-            "settling::DLQ-1::each_delay_is_its_own",
             "wakeup::OPS-4::waiting_leaves_leases_alone",
         ],
     },
     faulty! {
         WaitReclaimsTheExpired: "waiting takes expired leases away",
         says: "the last operation to succeed",
-        kills: [
-            "wakeup::OPS-4::waiting_leaves_leases_alone",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
-            "settling::DLQ-1::each_delay_is_its_own",
-        ],
+        kills: ["wakeup::OPS-4::waiting_leaves_leases_alone"],
     },
     faulty! {
         WaitHasNoEnd: "waiting does not end before there is work",
         says: "the wait to end after",
-        kills: [
-            "wakeup::OPS-4::a_wait_ends_with_its_timeout",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
-            "settling::DLQ-1::each_delay_is_its_own",
-        ],
+        kills: ["wakeup::OPS-4::a_wait_ends_with_its_timeout"],
     },
     faulty! {
         WaitLooksNothingUp: "waiting for a group that is not there times out",
         says: "Err(StreamNotFound)",
         kills: [
             "wakeup::OPS-4::waiting_for_nothing_names_what_is_missing",
-            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
             "input::ERR-6::a_missing_group_is_named",
             "input::ERR-6::the_stream_is_looked_up_before_the_group",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
 ];
