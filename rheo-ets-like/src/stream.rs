@@ -35,18 +35,18 @@ impl Stream {
         self.log.partition_count()
     }
 
-    /// Appends events: all are checked before any is written (LOG-3, LOG-7).
+    /// Appends events: all are checked before any is written (LOG-3, LOG-7), bad input first (ERR-6).
     pub(crate) fn append(&mut self, events: Vec<NewEvent>, now: Timestamp) -> Result<Vec<Event>> {
         let mut routed = Vec::with_capacity(events.len());
-        let mut given = HashSet::new();
         for event in events {
-            let partition = self.check(&event)?;
-            if let Some(id) = event.id
-                && !given.insert(id)
-            {
+            routed.push((event.route(self.partition_count())?, event));
+        }
+        let mut given = HashSet::new();
+        for id in routed.iter().filter_map(|(_, event)| event.id) {
+            self.check_free(id)?;
+            if !given.insert(id) {
                 return Err(Error::AlreadyExists(Existing::Event(id)));
             }
-            routed.push((partition, event));
         }
         let write = |(partition, event)| self.write(partition, event, now);
         Ok(routed.into_iter().map(write).collect())
@@ -54,18 +54,17 @@ impl Stream {
 
     /// Appends one event.
     pub(crate) fn append_one(&mut self, event: NewEvent, now: Timestamp) -> Result<Event> {
-        let partition = self.check(&event)?;
+        let partition = event.route(self.partition_count())?;
+        if let Some(id) = event.id {
+            self.check_free(id)?;
+        }
         Ok(self.write(partition, event, now))
     }
 
-    /// Where the event goes, if it may.
-    fn check(&self, event: &NewEvent) -> Result<Partition> {
-        let partition = event.route(self.partition_count())?;
-        match event.id {
-            Some(id) if self.log.place(id).is_some() => {
-                Err(Error::AlreadyExists(Existing::Event(id)))
-            }
-            _ => Ok(partition),
+    fn check_free(&self, id: EventId) -> Result<()> {
+        match self.log.place(id) {
+            Some(_) => Err(Error::AlreadyExists(Existing::Event(id))),
+            None => Ok(()),
         }
     }
 
@@ -104,10 +103,10 @@ impl Stream {
 
     /// Makes a group.
     pub(crate) fn create_group(&mut self, name: &GroupName, options: &GroupOptions) -> Result<()> {
+        let group = Group::new(name, options, &self.log)?;
         if self.groups.contains_key(name) {
             return Err(Error::AlreadyExists(Existing::Group(name.clone())));
         }
-        let group = Group::new(name, options, &self.log)?;
         self.groups.insert(name.clone(), group);
         Ok(())
     }

@@ -175,27 +175,53 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         EmptyBatchReturnsEarly: "an empty batch of events is Ok before the store is asked",
         says: "Err(BackendUnavailable)",
-        kills: ["unavailable::ERR-6::no_store_comes_before_nothing_to_do"],
+        kills: [
+            "unavailable::ERR-6::no_store_comes_before_nothing_to_do",
+            "input::ERR-6::nothing_to_do_excuses_no_missing_stream",
+            "log::ERR-6::an_empty_batch_to_a_missing_stream_is_an_error",
+        ],
     },
     faulty! {
         FetchOfNoneReturnsEarly: "a fetch with limit 0 is Ok before the store is asked",
         says: "Err(BackendUnavailable)",
-        kills: ["unavailable::ERR-6::no_store_comes_before_nothing_to_do"],
+        kills: [
+            "unavailable::ERR-6::no_store_comes_before_nothing_to_do",
+            "delivery::ERR-6::a_missing_stream_is_noticed_before_its_group",
+            "input::ERR-6::nothing_to_do_excuses_no_bad_input",
+            "input::ERR-6::nothing_to_do_excuses_no_missing_stream",
+        ],
     },
     faulty! {
         ReadOfNoneReturnsEarly: "a read with limit 0 is Ok before the store is asked",
         says: "Err(BackendUnavailable)",
-        kills: ["unavailable::ERR-6::no_store_comes_before_nothing_to_do"],
+        kills: [
+            "unavailable::ERR-6::no_store_comes_before_nothing_to_do",
+            "input::ERR-6::nothing_to_do_excuses_no_bad_input",
+            "input::ERR-6::nothing_to_do_excuses_no_missing_stream",
+            "log::LOG-9::reading_a_missing_stream_is_an_error",
+        ],
     },
     faulty! {
         ReplayOfNoneReturnsEarly: "a replay of no events is Ok before the store is asked",
         says: "Err(BackendUnavailable)",
-        kills: ["unavailable::ERR-6::no_store_comes_before_nothing_to_do"],
+        kills: [
+            "unavailable::ERR-6::no_store_comes_before_nothing_to_do",
+            "input::ERR-6::nothing_to_replay_excuses_no_missing_group",
+            "replay::ERR-6::replay_looks_for_the_stream_before_the_group",
+        ],
     },
     faulty! {
         ListOfNoneReturnsEarly: "a list with limit 0 is Ok before the store is asked",
         says: "Err(BackendUnavailable)",
-        kills: ["unavailable::ERR-6::no_store_comes_before_nothing_to_do"],
+        kills: [
+            "unavailable::ERR-6::no_store_comes_before_nothing_to_do",
+            "dead_letters::DLQ-5::an_after_that_is_no_dead_letter_is_cursor_not_found",
+            "dead_letters::DLQ-5::an_after_that_was_replayed_is_cursor_not_found",
+            "dead_letters::DLQ-5::an_unknown_after_is_cursor_not_found",
+            "dead_letters::ERR-6::dead_letters_look_for_the_stream_before_the_group",
+            "input::ERR-6::listing_nothing_excuses_no_missing_group",
+            "inspect::ERR-6::the_groups_of_a_missing_stream_are_not_an_empty_list",
+        ],
     },
 ];
 

@@ -17,8 +17,6 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "wakeup::OPS-4::work_that_is_there_is_told",
             "wakeup::OPS-4::a_replay_is_told",
-            "wakeup::OPS-4::an_append_by_another_handle_ends_the_wait",
-            "wakeup::OPS-4::an_append_ends_the_wait",
             "wakeup::OPS-4::work_that_was_given_back_is_told",
         ],
     },
@@ -33,7 +31,10 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         WaitLooksOnce: "waiting looks whether there is an event, and then sleeps",
         says: "the hint",
-        kills: ["wakeup::OPS-4::an_append_ends_the_wait"],
+        kills: [
+            "wakeup::OPS-4::an_append_ends_the_wait",
+            "wakeup::OPS-4::an_append_by_another_handle_ends_the_wait",
+        ],
     },
     faulty! {
         WaitClaims: "waiting fetches and drops the lease",
@@ -56,7 +57,11 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         WaitLooksNothingUp: "waiting for a group that is not there times out",
         says: "Err(StreamNotFound)",
-        kills: ["wakeup::OPS-4::waiting_for_nothing_names_what_is_missing"],
+        kills: [
+            "wakeup::OPS-4::waiting_for_nothing_names_what_is_missing",
+            "input::ERR-6::a_missing_group_is_named",
+            "input::ERR-6::the_stream_is_looked_up_before_the_group",
+        ],
     },
 ];
 
