@@ -126,7 +126,7 @@ stores!(TextIsUnescapedTwice, |document| {
     Ok(each_text(document, |text| text.replace(r"\u0041", "A").replace(r"\n", "\n").replace(r"\\", r"\")))
 });
 
-/// `\u0000` is searched for in the JSON text, where it may stand behind another backslash.
+// `\u0000` is searched for in the JSON text, where it may stand behind another backslash.
 stores!(WhatLooksLikeNulIsRefused, |document| {
     if document.to_string().contains(r"\u0000") {
         return Err(failed(r"\u0000 cannot be converted to text"));

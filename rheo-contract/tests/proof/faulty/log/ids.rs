@@ -8,7 +8,7 @@ use std::time::Duration;
 use rheo_core::{
     Error, Event, EventId, Existing, NewEvent, Partition, ReadOptions, Result, StreamName, Timestamp, async_trait,
 };
-use uuid::{Builder, Uuid};
+use uuid::Builder;
 
 use crate::defect::{Defect, Real};
 
@@ -169,9 +169,11 @@ macro_rules! generates {
     };
 }
 
-generates!(IdsAreOfTheTimeAndFourBits, |real, number| {
-    let time = EventId::generate(real.now()).as_uuid().as_u128() >> 64 << 64;
-    Uuid::from_u128(time | 1 << 127 >> 64 | u128::from(number % 16))
+generates!(IdsAreOfTheTimeAndFiveBits, |real, number| {
+    let millis = EventId::generate(real.now()).as_uuid().as_u128() >> 80;
+    let tail = (number % 32).to_be_bytes();
+    let tail = [0, 0, tail[0], tail[1], tail[2], tail[3], tail[4], tail[5], tail[6], tail[7]];
+    Builder::from_unix_timestamp_millis(u64::try_from(millis).unwrap_or(0), &tail).into_uuid()
 });
 
 generates!(GeneratedIdsAreOfVersion4, |_real, number| {

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use rheo_core::{
-    Error, Event, FetchOptions, GroupName, Lag, Lease, NewEvent, Page, Partition, Query, ReadOptions, Result,
+    Error, Event, FetchOptions, GroupName, GroupOptions, Lag, Lease, NewEvent, Page, Partition, Query, ReadOptions, Result,
     StreamName, async_trait,
 };
 use serde_json::json;
@@ -70,16 +70,22 @@ burns!(OneCounterForTwoPartitions, |real, stream, events, appended| {
     drop(events);
 });
 
-/// As a generator whose block of cached numbers is lost.
+/// As a generator whose block of cached numbers is lost; only while no group stumbles over it.
 #[derive(Default)]
 pub(super) struct LosesASequenceNowAndThen {
     appends: AtomicU32,
+    has_group: AtomicBool,
 }
 
 #[async_trait]
 impl Defect for LosesASequenceNowAndThen {
+    async fn create_group(&self, real: &Real, stream: &StreamName, group: &GroupName, options: &GroupOptions) -> Result<()> {
+        self.has_group.store(true, Ordering::SeqCst);
+        real.backend.create_group(stream, group, options).await
+    }
     async fn append_batch(&self, real: &Real, stream: &StreamName, events: Vec<NewEvent>) -> Result<Vec<Event>> {
-        if self.appends.fetch_add(1, Ordering::SeqCst) == 4 {
+        let is_fifth = self.appends.fetch_add(1, Ordering::SeqCst) == 4;
+        if is_fifth && !self.has_group.load(Ordering::SeqCst) {
             burn(real, stream, Partition::ZERO).await;
         }
         real.backend.append_batch(stream, events).await
