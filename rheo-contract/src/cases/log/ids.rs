@@ -94,9 +94,9 @@ pub(super) async fn one_id_may_be_in_two_streams(t: Fixture) -> Outcome {
 /// Many events are appended at one and the same moment.
 pub(super) async fn generated_ids_are_unique(t: Fixture) -> Outcome {
     let stream = t.stream(1).await?;
-    let ids: BTreeSet<EventId> = stream.append(30).await?.iter().map(|e| e.id).collect();
+    let ids: BTreeSet<EventId> = stream.append(40).await?.iter().map(|e| e.id).collect();
 
-    expect_eq("the number of different ids of 30 events", ids.len(), 30)
+    expect_eq("the number of different ids of 40 events", ids.len(), 40)
 }
 
 /// Ids that begin with the time keep an index on them small and warm.

@@ -1,5 +1,370 @@
 //! Defects that the cases of `fidelity` are there for.
 
+mod documents;
+mod everywhere;
+
+use self::documents::*;
+use self::everywhere::*;
 use super::Faulty;
 
-pub(super) const FAULTY: &[Faulty] = &[];
+pub(super) const FAULTY: &[Faulty] = &[
+    faulty! {
+        AppendAnswersWithAnotherTime: "an append with metadata answers with a time a microsecond after the event's",
+        says: "the timestamp",
+        kills: [
+            "fidelity::LOG-5::append_read_and_fetch_give_the_same_event",
+            "fidelity::LOG-5::a_dead_letter_holds_the_same_event",
+            "fidelity::LOG-5::a_query_gives_the_same_event",
+            "fidelity::LOG-5::a_renewed_and_a_redelivered_lease_hold_the_same_event",
+            "queries::STR-4::a_query_sees_its_own_stream_alone",
+        ],
+    },
+    faulty! {
+        FetchForgetsTheKey: "a fetched event has no key",
+        says: "the event, fetched",
+        kills: [
+            "fidelity::LOG-5::append_read_and_fetch_give_the_same_event",
+            "fidelity::LOG-5::a_renewed_and_a_redelivered_lease_hold_the_same_event",
+            "fidelity::STR-2::any_event_type_and_key_come_back",
+        ],
+    },
+    faulty! {
+        BatchForgetsTheKeys: "events that are appended together lose their keys",
+        says: "the appended event",
+        kills: [
+            "fidelity::LOG-5::a_batch_gives_the_same_events",
+        ],
+    },
+    faulty! {
+        QueryForgetsTheMetadata: "an event found by a query has no metadata",
+        says: "the events, queried",
+        kills: [
+            "fidelity::LOG-5::a_query_gives_the_same_event",
+            "queries::STR-4::a_query_sees_its_own_stream_alone",
+        ],
+    },
+    faulty! {
+        RedeliveryForgetsTheMetadata: "an event that is delivered again has no metadata",
+        says: "the event, reclaimed",
+        kills: [
+            "fidelity::LOG-5::a_renewed_and_a_redelivered_lease_hold_the_same_event",
+        ],
+    },
+    faulty! {
+        RenewForgetsTheKey: "the event in a renewed lease has no key",
+        says: "the event, renewed",
+        kills: [
+            "fidelity::LOG-5::a_renewed_and_a_redelivered_lease_hold_the_same_event",
+        ],
+    },
+    faulty! {
+        DeadLettersForgetTheMetadata: "the event of a dead letter has no metadata",
+        says: "the events of the dead letters",
+        kills: [
+            "fidelity::LOG-5::a_dead_letter_holds_the_same_event",
+        ],
+    },
+    faulty! {
+        DeadLettersAreStampedAnew: "the event of a dead letter has the time at which it became one",
+        says: "the events of the dead letters",
+        kills: [
+            "fidelity::LOG-5::a_dead_letter_holds_the_same_event",
+        ],
+    },
+    faulty! {
+        MissingKeysAreTheTextNull: "an event without a key gets the key \"null\"",
+        says: "no key",
+        kills: [
+            "fidelity::LOG-5::a_missing_key_and_empty_metadata_stay_so",
+            "fidelity::LOG-5::a_batch_gives_the_same_events",
+            "queries::QRY-1::a_query_by_key_gives_that_key_alone",
+        ],
+    },
+    faulty! {
+        EmptyMetadataGetsAField: "empty metadata gets a field",
+        says: "the metadata",
+        kills: [
+            "fidelity::LOG-5::a_missing_key_and_empty_metadata_stay_so",
+            "fidelity::LOG-5::a_batch_gives_the_same_events",
+            "fidelity::LOG-8::nulls_and_empty_values_stay",
+            "fidelity::LOG-8::random_documents_come_back",
+        ],
+    },
+    faulty! {
+        TimestampsAreInMilliseconds: "timestamps are cut to milliseconds",
+        says: "the timestamp",
+        kills: [
+            "fidelity::LOG-5::a_timestamp_keeps_its_microseconds",
+            "fidelity::LOG-5::a_batch_gives_the_same_events",
+            "fidelity::LOG-5::a_dead_letter_holds_the_same_event",
+            "fidelity::LOG-5::append_read_and_fetch_give_the_same_event",
+            "fidelity::LOG-5::the_first_and_the_last_timestamp_come_back",
+            "log::LOG-7::generated_ids_hold_the_time_of_the_append",
+            "queries::QRY-1::a_time_range_includes_both_ends",
+        ],
+    },
+    faulty! {
+        TimestampsAreUnsigned: "timestamps before 1970 are 1970",
+        says: "the timestamp",
+        kills: [
+            "fidelity::LOG-5::the_first_and_the_last_timestamp_come_back",
+        ],
+    },
+    faulty! {
+        TimestampsAreNanosecondsIn64Bits: "timestamps that do not fit 64 bits of nanoseconds are refused",
+        says: "the last operation to succeed",
+        kills: [
+            "fidelity::LOG-5::the_first_and_the_last_timestamp_come_back",
+        ],
+    },
+    faulty! {
+        TypesAreTrimmed: "blanks around a type are lost",
+        says: "type and key",
+        kills: [
+            "fidelity::STR-2::any_event_type_and_key_come_back",
+            "queries::QRY-1::a_query_by_type_gives_that_type_alone",
+        ],
+    },
+    faulty! {
+        KeysAreLowered: "keys become lower case",
+        says: "type and key",
+        kills: [
+            "fidelity::STR-2::any_event_type_and_key_come_back",
+            "queries::QRY-1::a_query_by_key_gives_that_key_alone",
+        ],
+    },
+    faulty! {
+        KeysAreCutAt255Bytes: "keys are cut after 255 bytes",
+        says: "type and key",
+        kills: [
+            "fidelity::STR-2::any_event_type_and_key_come_back",
+        ],
+    },
+    faulty! {
+        U64GoesThroughI64: "integers above i64 become negative",
+        says: "the payload",
+        kills: [
+            "fidelity::LOG-8::integers_of_64_bits_come_back",
+            "fidelity::LOG-8::nesting_to_64_comes_back",
+            "fidelity::LOG-8::random_documents_come_back",
+            "queries::QRY-1::numbers_are_compared_by_their_exact_value",
+        ],
+    },
+    faulty! {
+        IntegersGoThroughADouble: "integers are kept as doubles",
+        says: "the payload",
+        kills: [
+            "fidelity::LOG-8::integers_of_64_bits_come_back",
+            "fidelity::LOG-8::random_documents_come_back",
+            "queries::QRY-1::numbers_are_compared_by_their_exact_value",
+        ],
+    },
+    faulty! {
+        DoublesHave15Digits: "doubles are printed with 15 digits",
+        says: "the payload",
+        kills: [
+            "fidelity::LOG-8::doubles_come_back",
+            "fidelity::LOG-8::random_documents_come_back",
+            "fidelity::LOG-8::whole_doubles_and_integers_stay_what_they_are",
+            "queries::QRY-1::numbers_are_compared_by_their_exact_value",
+        ],
+    },
+    faulty! {
+        TinyDoublesAreZero: "subnormal doubles become zero",
+        says: "the payload",
+        kills: [
+            "fidelity::LOG-8::doubles_come_back",
+            "queries::QRY-1::numbers_are_compared_by_their_exact_value",
+        ],
+    },
+    faulty! {
+        WholeDoublesBecomeIntegers: "1.0 becomes 1",
+        says: "the payload",
+        kills: [
+            "fidelity::LOG-8::whole_doubles_and_integers_stay_what_they_are",
+            "fidelity::LOG-8::doubles_come_back",
+            "fidelity::LOG-8::random_documents_come_back",
+        ],
+    },
+    faulty! {
+        LargeWholeDoublesLoseTheirPoint: "1e15 becomes 1000000000000000",
+        says: "the payload",
+        kills: [
+            "fidelity::LOG-8::whole_doubles_and_integers_stay_what_they_are",
+            "fidelity::LOG-8::doubles_come_back",
+        ],
+    },
+    faulty! {
+        TextIsUnescapedTwice: "text is unescaped once too often",
+        says: "the payload",
+        kills: [
+            "fidelity::LOG-8::text_that_looks_like_an_escape_stays",
+        ],
+    },
+    faulty! {
+        WhatLooksLikeNulIsRefused: "a backslash, u and four zeros are taken for U+0000",
+        says: "the last operation to succeed",
+        kills: [
+            "fidelity::LOG-8::text_that_looks_like_an_escape_stays",
+        ],
+    },
+    faulty! {
+        TextIsNormalized: "text is brought to normal form C",
+        says: "the payload",
+        kills: [
+            "fidelity::LOG-8::any_unicode_text_comes_back",
+        ],
+    },
+    faulty! {
+        TextHasThreeBytesACharacter: "characters of four bytes are replaced",
+        says: "the payload",
+        kills: [
+            "fidelity::LOG-8::any_unicode_text_comes_back",
+            "fidelity::LOG-8::random_documents_come_back",
+        ],
+    },
+    faulty! {
+        NoncharactersAreDropped: "U+FFFE and U+FFFF are dropped",
+        says: "the payload",
+        kills: [
+            "fidelity::LOG-8::random_documents_come_back",
+            "fidelity::LOG-8::any_unicode_text_comes_back",
+        ],
+    },
+    faulty! {
+        TextIsTrimmed: "blanks around text are lost",
+        says: "the payload",
+        kills: [
+            "fidelity::LOG-8::control_characters_and_blanks_come_back",
+            "fidelity::LOG-8::any_unicode_text_comes_back",
+            "fidelity::LOG-8::random_documents_come_back",
+            "queries::QRY-1::values_of_different_types_differ",
+        ],
+    },
+    faulty! {
+        LineEndsAreConverted: "a carriage return before a line feed is lost",
+        says: "the payload",
+        kills: [
+            "fidelity::LOG-8::control_characters_and_blanks_come_back",
+        ],
+    },
+    faulty! {
+        ControlCharactersAreDropped: "control characters are dropped",
+        says: "the payload",
+        kills: [
+            "fidelity::LOG-8::control_characters_and_blanks_come_back",
+            "fidelity::LOG-8::random_documents_come_back",
+        ],
+    },
+    faulty! {
+        DotsInNamesAreReplaced: "dots in field names are replaced",
+        says: "the payload",
+        kills: [
+            "fidelity::LOG-8::any_field_name_comes_back",
+            "fidelity::LOG-8::random_documents_come_back",
+            "queries::STR-3::field_names_are_not_paths",
+        ],
+    },
+    faulty! {
+        DollarNamesAreRefused: "field names that begin with a dollar sign are refused",
+        says: "the last operation to succeed",
+        kills: [
+            "fidelity::LOG-8::any_field_name_comes_back",
+            "fidelity::LOG-8::documents_that_look_like_typed_values_stay_documents",
+            "fidelity::LOG-8::random_documents_come_back",
+            "fidelity::LOG-8::text_that_looks_like_an_escape_stays",
+            "queries::STR-3::field_names_are_not_paths",
+            "queries::STR-3::values_are_not_operators",
+        ],
+    },
+    faulty! {
+        EmptyNamesAreRefused: "empty field names are refused",
+        says: "the last operation to succeed",
+        kills: [
+            "fidelity::LOG-8::any_field_name_comes_back",
+            "fidelity::LOG-8::control_characters_and_blanks_come_back",
+            "fidelity::LOG-8::nulls_and_empty_values_stay",
+            "fidelity::LOG-8::random_documents_come_back",
+            "queries::STR-3::field_names_are_not_paths",
+        ],
+    },
+    faulty! {
+        NamesAreLowered: "field names become lower case",
+        says: "the payload",
+        kills: [
+            "fidelity::LOG-8::any_field_name_comes_back",
+            "fidelity::LOG-8::documents_that_look_like_typed_values_stay_documents",
+            "fidelity::LOG-8::text_that_looks_like_an_escape_stays",
+            "queries::QRY-1::objects_are_equal_in_any_order_and_as_a_whole",
+            "queries::STR-3::field_names_are_not_paths",
+            "queries::STR-3::values_are_not_operators",
+        ],
+    },
+    faulty! {
+        PrototypeIsDropped: "the field __proto__ is dropped",
+        says: "the payload",
+        kills: [
+            "fidelity::LOG-8::any_field_name_comes_back",
+            "queries::STR-3::field_names_are_not_paths",
+        ],
+    },
+    faulty! {
+        ExtendedJsonIsRead: "documents that look like extended JSON become values",
+        says: "the payload",
+        kills: [
+            "fidelity::LOG-8::documents_that_look_like_typed_values_stay_documents",
+        ],
+    },
+    faulty! {
+        NullsAreLeftOut: "null fields are left out",
+        says: "the payload",
+        kills: [
+            "fidelity::LOG-8::nulls_and_empty_values_stay",
+            "fidelity::LOG-5::a_batch_gives_the_same_events",
+            "fidelity::LOG-5::append_read_and_fetch_give_the_same_event",
+            "fidelity::LOG-8::random_documents_come_back",
+            "queries::QRY-1::null_is_not_absent",
+            "queries::QRY-1::objects_are_equal_in_any_order_and_as_a_whole",
+            "queries::QRY-1::values_of_different_types_differ",
+            "queries::STR-3::values_are_not_operators",
+        ],
+    },
+    faulty! {
+        EmptyArraysBecomeObjects: "an empty array becomes an empty object",
+        says: "the payload",
+        kills: [
+            "fidelity::LOG-8::nulls_and_empty_values_stay",
+            "fidelity::LOG-8::random_documents_come_back",
+            "queries::QRY-1::arrays_are_compared_in_order_and_as_a_whole",
+            "queries::QRY-1::values_of_different_types_differ",
+        ],
+    },
+    faulty! {
+        NestingEndsAt63: "nesting deeper than 63 is refused",
+        says: "the last operation to succeed",
+        kills: [
+            "fidelity::LOG-8::nesting_to_64_comes_back",
+        ],
+    },
+    faulty! {
+        ArraysAreCutAt1000: "arrays are cut after 1,000 items",
+        says: "the payload",
+        kills: [
+            "fidelity::LOG-8::a_long_array_comes_back_in_order",
+        ],
+    },
+    faulty! {
+        LongArraysAreSorted: "long arrays are sorted",
+        says: "the payload",
+        kills: [
+            "fidelity::LOG-8::a_long_array_comes_back_in_order",
+        ],
+    },
+    faulty! {
+        LimitIsOfTheStoredForm: "a document of exactly the limit is refused",
+        says: "the last operation to succeed",
+        kills: [
+            "fidelity::LOG-8::the_longest_document_comes_back",
+        ],
+    },
+];

@@ -1,5 +1,490 @@
 //! Defects that the cases of `queries` are there for.
 
+mod bounds;
+mod cursors;
+mod filters;
+mod order;
+mod values;
+
+use self::bounds::*;
+use self::cursors::*;
+use self::filters::*;
+use self::order::*;
+use self::values::*;
 use super::Faulty;
 
-pub(super) const FAULTY: &[Faulty] = &[];
+pub(super) const FAULTY: &[Faulty] = &[
+    faulty! {
+        TypesAreComparedByLike: "types are compared by LIKE",
+        says: "the sequences with",
+        kills: [
+            "queries::QRY-1::a_query_by_type_gives_that_type_alone",
+        ],
+    },
+    faulty! {
+        TypesAreComparedWithoutCase: "types are compared without case",
+        says: "the sequences with",
+        kills: [
+            "queries::QRY-1::a_query_by_type_gives_that_type_alone",
+        ],
+    },
+    faulty! {
+        KeysAreComparedByLike: "keys are compared by LIKE",
+        says: "the sequences with",
+        kills: [
+            "queries::QRY-1::a_query_by_key_gives_that_key_alone",
+        ],
+    },
+    faulty! {
+        KeysAreComparedWithoutTheirBlanks: "blanks around keys play no part",
+        says: "the sequences with",
+        kills: [
+            "queries::QRY-1::a_query_by_key_gives_that_key_alone",
+        ],
+    },
+    faulty! {
+        MissingKeyIsFoundByNull: "events without a key are found by the key \"null\"",
+        says: "the sequences with",
+        kills: [
+            "queries::QRY-1::a_query_by_key_gives_that_key_alone",
+        ],
+    },
+    faulty! {
+        PartitionOf0IsNone: "partition 0 in a query means all",
+        says: "the events of partition 0",
+        kills: [
+            "queries::QRY-1::a_query_by_partition_gives_that_partition_alone",
+        ],
+    },
+    faulty! {
+        MetadataIsSearchedInThePayload: "metadata filters look at the payload",
+        says: "metadata v = 1",
+        kills: [
+            "queries::QRY-1::payload_and_metadata_are_not_mixed_up",
+            "queries::QRY-1::all_filters_must_match",
+        ],
+    },
+    faulty! {
+        PayloadIsSearchedInBoth: "payload filters look at the metadata too",
+        says: "payload v = 1",
+        kills: [
+            "queries::QRY-1::payload_and_metadata_are_not_mixed_up",
+        ],
+    },
+    faulty! {
+        OneOfThePayloadFieldsIsEnough: "one of the payload filters is enough",
+        says: "what matches all",
+        kills: [
+            "queries::QRY-1::all_filters_must_match",
+        ],
+    },
+    faulty! {
+        TypeIsLeftOutWhereThereIsAKey: "the type plays no part where there is a key",
+        says: "what matches all",
+        kills: [
+            "queries::QRY-1::all_filters_must_match",
+        ],
+    },
+    faulty! {
+        MetadataIsLeftOutWhereThereIsAPayload: "metadata filters play no part where there are payload filters",
+        says: "what matches all",
+        kills: [
+            "queries::QRY-1::all_filters_must_match",
+            "queries::QRY-1::payload_and_metadata_are_not_mixed_up",
+        ],
+    },
+    faulty! {
+        UntilIsExclusive: "the end of a time range is exclusive",
+        says: "the sequences from",
+        kills: [
+            "queries::QRY-1::a_time_range_includes_both_ends",
+        ],
+    },
+    faulty! {
+        FromIsExclusive: "the beginning of a time range is exclusive",
+        says: "the sequences from",
+        kills: [
+            "queries::QRY-1::a_time_range_includes_both_ends",
+        ],
+    },
+    faulty! {
+        TimeRangeIsOfMilliseconds: "time ranges are rounded to milliseconds",
+        says: "the sequences from",
+        kills: [
+            "queries::QRY-1::a_time_range_includes_both_ends",
+            "queries::QRY-1::bounds_that_leave_nothing_give_an_empty_page",
+        ],
+    },
+    faulty! {
+        AfterSequenceIsInclusive: "after_sequence is inclusive",
+        says: "the sequences above",
+        kills: [
+            "queries::QRY-1::a_sequence_range_is_exclusive_below_and_inclusive_above",
+            "log::LOG-10::an_appended_event_is_found_by_a_query_at_once",
+            "queries::QRY-1::all_filters_must_match",
+            "queries::QRY-1::bounds_that_leave_nothing_give_an_empty_page",
+            "queries::QRY-3::a_cursor_goes_on_under_other_filters",
+        ],
+    },
+    faulty! {
+        UntilSequenceIsExclusive: "until_sequence is exclusive",
+        says: "the sequences above",
+        kills: [
+            "queries::QRY-1::a_sequence_range_is_exclusive_below_and_inclusive_above",
+            "queries::QRY-3::a_cursor_goes_on_under_other_filters",
+        ],
+    },
+    faulty! {
+        ContradictionIsInvalid: "bounds that contradict each other are refused",
+        says: "the last operation to succeed",
+        kills: [
+            "queries::QRY-1::bounds_that_leave_nothing_give_an_empty_page",
+        ],
+    },
+    faulty! {
+        TimesAreSwappedIntoOrder: "a time range that is the wrong way round is turned",
+        says: "the sequences found",
+        kills: [
+            "queries::QRY-1::bounds_that_leave_nothing_give_an_empty_page",
+        ],
+    },
+    faulty! {
+        QueryLimitOf0MeansAll: "a query with limit 0 gives everything",
+        says: "a page of limit 0",
+        kills: [
+            "queries::QRY-1::a_query_gives_up_to_limit",
+        ],
+    },
+    faulty! {
+        LimitOf0HasANextPage: "a page of limit 0 has a next one",
+        says: "no next page",
+        kills: [
+            "queries::QRY-1::a_query_gives_up_to_limit",
+        ],
+    },
+    faulty! {
+        QueryLimitIsSigned: "limits above 2147483647 overflow",
+        says: "a page of limit",
+        kills: [
+            "queries::QRY-1::a_query_gives_up_to_limit",
+        ],
+    },
+    faulty! {
+        QueryGives50ByDefault: "a query gives 50 events by default",
+        says: "the sequences of a page",
+        kills: [
+            "queries::QRY-1::a_query_gives_100_unless_told",
+        ],
+    },
+    faulty! {
+        LimitComesBeforeTheFilters: "a page is cut before it is filtered",
+        says: "the first page of two",
+        kills: [
+            "queries::QRY-1::filters_come_before_the_limit",
+            "queries::QRY-3::pages_of_rare_events_are_full",
+        ],
+    },
+    faulty! {
+        IndexesAreOverAllStreams: "indexes are searched without the stream",
+        says: "the events found",
+        kills: [
+            "queries::STR-4::a_query_sees_its_own_stream_alone",
+        ],
+    },
+    faulty! {
+        MissingStreamIsEmptyToQueries: "querying a missing stream is Ok and empty",
+        says: "Err(StreamNotFound)",
+        kills: [
+            "queries::ERR-6::querying_a_missing_stream_is_an_error",
+        ],
+    },
+    faulty! {
+        QueryOf0AsksForNoStream: "a query with limit 0 does not look for the stream",
+        says: "Err(StreamNotFound)",
+        kills: [
+            "queries::ERR-6::querying_a_missing_stream_is_an_error",
+        ],
+    },
+    faulty! {
+        ValuesAreComparedAsText: "values are compared as text",
+        says: "the sequences with",
+        kills: [
+            "queries::QRY-1::values_of_different_types_differ",
+            "queries::QRY-1::arrays_are_compared_in_order_and_as_a_whole",
+            "queries::QRY-1::numbers_are_compared_by_their_exact_value",
+            "queries::QRY-1::objects_are_equal_in_any_order_and_as_a_whole",
+        ],
+    },
+    faulty! {
+        TrueIs1: "true equals 1",
+        says: "the sequences with",
+        kills: [
+            "queries::QRY-1::values_of_different_types_differ",
+        ],
+    },
+    faulty! {
+        MissingFieldsAreNull: "a missing field equals null",
+        says: "the sequences with",
+        kills: [
+            "queries::QRY-1::null_is_not_absent",
+        ],
+    },
+    faulty! {
+        NullIsFoundNowhere: "null equals nothing, itself neither",
+        says: "the sequences with",
+        kills: [
+            "queries::QRY-1::null_is_not_absent",
+            "queries::QRY-1::values_of_different_types_differ",
+        ],
+    },
+    faulty! {
+        NumbersAreComparedAsTheyAreWritten: "1 and 1.0 differ",
+        says: "the sequences with",
+        kills: [
+            "queries::QRY-1::numbers_are_compared_by_their_exact_value",
+            "queries::QRY-1::objects_are_equal_in_any_order_and_as_a_whole",
+        ],
+    },
+    faulty! {
+        NumbersAreComparedAsDoubles: "numbers are compared as doubles",
+        says: "the sequences with",
+        kills: [
+            "queries::QRY-1::numbers_are_compared_by_their_exact_value",
+        ],
+    },
+    faulty! {
+        ObjectsAreComparedByContainment: "an object with more in it matches too",
+        says: "the sequences with",
+        kills: [
+            "queries::QRY-1::objects_are_equal_in_any_order_and_as_a_whole",
+            "queries::QRY-1::values_of_different_types_differ",
+        ],
+    },
+    faulty! {
+        ObjectsAreComparedAsText: "objects are compared as text",
+        says: "the sequences with",
+        kills: [
+            "queries::QRY-1::objects_are_equal_in_any_order_and_as_a_whole",
+        ],
+    },
+    faulty! {
+        ArraysAreFoundByTheirItems: "an array is found by one of its items",
+        says: "the sequences with",
+        kills: [
+            "queries::QRY-1::arrays_are_compared_in_order_and_as_a_whole",
+            "queries::QRY-1::null_is_not_absent",
+            "queries::QRY-1::objects_are_equal_in_any_order_and_as_a_whole",
+            "queries::QRY-1::values_of_different_types_differ",
+            "queries::STR-3::field_names_are_not_paths",
+        ],
+    },
+    faulty! {
+        ArraysAreComparedAsSets: "the order of items plays no part",
+        says: "the sequences with",
+        kills: [
+            "queries::QRY-1::arrays_are_compared_in_order_and_as_a_whole",
+        ],
+    },
+    faulty! {
+        OperatorsAreRun: "values that look like operators are run",
+        says: "the sequences with",
+        kills: [
+            "queries::STR-3::values_are_not_operators",
+        ],
+    },
+    faulty! {
+        FieldNamesArePaths: "a dot in a field's name descends",
+        says: "the sequences with",
+        kills: [
+            "queries::STR-3::field_names_are_not_paths",
+        ],
+    },
+    faulty! {
+        TiesOfSequencesComeBackwards: "equal sequences come by descending partition",
+        says: "sequence and partition by",
+        kills: [
+            "queries::QRY-2::order_by_sequence_is_then_by_partition",
+            "queries::QRY-3::a_cursor_goes_on_under_other_filters",
+            "queries::QRY-3::events_appended_meanwhile_disturb_no_page",
+            "queries::QRY-3::paging_by_sequence_gives_every_event_once",
+        ],
+    },
+    faulty! {
+        OrderBySequenceIsByPartition: "order by sequence is by partition first",
+        says: "sequence and partition by",
+        kills: [
+            "queries::QRY-2::order_by_sequence_is_then_by_partition",
+            "queries::QRY-3::a_cursor_goes_on_under_other_filters",
+            "queries::QRY-3::events_appended_meanwhile_disturb_no_page",
+            "queries::QRY-3::paging_by_sequence_gives_every_event_once",
+        ],
+    },
+    faulty! {
+        OrderByTimestampIsThenByPartition: "equal timestamps come by partition first",
+        says: "sequence and partition by",
+        kills: [
+            "queries::QRY-2::order_by_timestamp_is_then_by_sequence_and_partition",
+            "queries::QRY-3::events_appended_meanwhile_disturb_no_page",
+            "queries::QRY-3::paging_by_timestamp_gives_every_event_once",
+        ],
+    },
+    faulty! {
+        OrderByTimestampIsThatOfTheLog: "order by timestamp is by sequence",
+        says: "sequence and partition by",
+        kills: [
+            "queries::QRY-2::timestamps_that_go_back_are_ordered_too",
+            "queries::QRY-3::timestamps_that_go_back_disturb_no_page",
+        ],
+    },
+    faulty! {
+        TiesNeverDescend: "ties ascend in a descending order too",
+        says: "sequence and partition by",
+        kills: [
+            "queries::QRY-2::order_by_timestamp_is_then_by_sequence_and_partition",
+            "queries::QRY-2::order_by_sequence_is_then_by_partition",
+            "queries::QRY-2::timestamps_that_go_back_are_ordered_too",
+            "queries::QRY-3::a_cursor_goes_on_under_other_filters",
+            "queries::QRY-3::a_cursor_survives_serialization",
+            "queries::QRY-3::events_appended_meanwhile_disturb_no_page",
+            "queries::QRY-3::paging_by_sequence_gives_every_event_once",
+            "queries::QRY-3::paging_by_timestamp_gives_every_event_once",
+            "queries::QRY-3::paging_one_partition_gives_every_event_once",
+            "queries::QRY-3::timestamps_that_go_back_disturb_no_page",
+        ],
+    },
+    faulty! {
+        CursorIsTheSequenceAlone: "pages go on at the next sequence",
+        says: "sequence and partition in pages",
+        kills: [
+            "queries::QRY-3::paging_by_sequence_gives_every_event_once",
+            "queries::QRY-3::a_cursor_goes_on_under_other_filters",
+            "queries::QRY-3::events_appended_meanwhile_disturb_no_page",
+            "queries::QRY-3::pages_are_full",
+        ],
+    },
+    faulty! {
+        CursorIsTheTimestampAlone: "pages go on at the next timestamp",
+        says: "sequence and partition in pages",
+        kills: [
+            "queries::QRY-3::paging_by_timestamp_gives_every_event_once",
+            "queries::QRY-3::a_cursor_survives_serialization",
+            "queries::QRY-3::events_appended_meanwhile_disturb_no_page",
+            "queries::QRY-3::pages_are_full",
+            "queries::QRY-3::pages_of_rare_events_are_full",
+            "queries::QRY-3::paging_one_partition_gives_every_event_once",
+        ],
+    },
+    faulty! {
+        CursorIsInclusive: "pages begin with the last event of the page before",
+        says: "sequence and partition in pages",
+        kills: [
+            "queries::QRY-3::paging_one_partition_gives_every_event_once",
+            "queries::QRY-1::a_query_gives_100_unless_told",
+            "queries::QRY-1::filters_come_before_the_limit",
+            "queries::QRY-3::a_cursor_goes_on_under_other_filters",
+            "queries::QRY-3::a_cursor_is_valid_on_every_handle",
+            "queries::QRY-3::a_cursor_may_be_used_again",
+            "queries::QRY-3::a_cursor_survives_serialization",
+            "queries::QRY-3::events_appended_meanwhile_disturb_no_page",
+            "queries::QRY-3::pages_are_full",
+            "queries::QRY-3::pages_of_rare_events_are_full",
+            "queries::QRY-3::paging_by_sequence_gives_every_event_once",
+            "queries::QRY-3::paging_by_timestamp_gives_every_event_once",
+            "queries::QRY-3::timestamps_that_go_back_disturb_no_page",
+        ],
+    },
+    faulty! {
+        PagesLeaveRoom: "a page of four holds three",
+        says: "the sizes of the pages",
+        kills: [
+            "queries::QRY-3::pages_are_full",
+            "queries::QRY-1::a_query_gives_up_to_limit",
+        ],
+    },
+    faulty! {
+        PageEndsAfterTenThatDoNotMatch: "a page ends after ten events were looked at",
+        says: "the sizes of the pages",
+        kills: [
+            "queries::QRY-3::pages_of_rare_events_are_full",
+        ],
+    },
+    faulty! {
+        CursorIsAnOffset: "a cursor is a number of events",
+        says: "the events from before",
+        kills: [
+            "queries::QRY-3::events_appended_meanwhile_disturb_no_page",
+            "queries::QRY-3::a_cursor_goes_on_under_other_filters",
+            "queries::QRY-3::a_damaged_cursor_is_invalid",
+            "queries::QRY-3::timestamps_that_go_back_disturb_no_page",
+        ],
+    },
+    faulty! {
+        CursorIsRememberedByTheHandle: "a cursor means something to its handle only",
+        says: "the last operation to succeed",
+        kills: [
+            "queries::QRY-3::a_cursor_is_valid_on_every_handle",
+        ],
+    },
+    faulty! {
+        CursorIsUsedUp: "a cursor can be used once",
+        says: "the last operation to succeed",
+        kills: [
+            "queries::QRY-3::a_cursor_may_be_used_again",
+            "queries::QRY-3::a_cursor_goes_on_under_other_filters",
+            "queries::QRY-3::a_cursor_is_valid_on_every_handle",
+        ],
+    },
+    faulty! {
+        OnlyTheLatestCursorIsValid: "a query makes earlier cursors invalid",
+        says: "the last operation to succeed",
+        kills: [
+            "queries::QRY-3::a_cursor_survives_serialization",
+            "queries::QRY-3::a_cursor_is_valid_on_every_handle",
+            "queries::QRY-3::a_cursor_may_be_used_again",
+        ],
+    },
+    faulty! {
+        CursorHoldsTheFilters: "a cursor is refused for other filters",
+        says: "the last operation to succeed",
+        kills: [
+            "queries::QRY-3::a_cursor_goes_on_under_other_filters",
+        ],
+    },
+    faulty! {
+        DamagedCursorIsIgnored: "a damaged cursor means the first page",
+        says: "Err(Invalid)",
+        kills: [
+            "queries::QRY-3::a_damaged_cursor_is_invalid",
+            "queries::ERR-6::a_limit_of_0_excuses_no_damaged_cursor",
+            "queries::QRY-3::a_cursor_of_another_order_is_invalid",
+        ],
+    },
+    faulty! {
+        CursorHasNoChecksum: "the checksum of a cursor is not looked at",
+        says: "Err(Invalid)",
+        kills: [
+            "queries::QRY-3::a_damaged_cursor_is_invalid",
+        ],
+    },
+    faulty! {
+        CursorOfAnyOrderIsTaken: "a cursor of another order goes on in its own order",
+        says: "Err(Invalid)",
+        kills: [
+            "queries::QRY-3::a_cursor_of_another_order_is_invalid",
+        ],
+    },
+    faulty! {
+        LimitOf0AsksForNoCursor: "with limit 0 the cursor is not looked at",
+        says: "Err(Invalid)",
+        kills: [
+            "queries::ERR-6::a_limit_of_0_excuses_no_damaged_cursor",
+        ],
+    },
+    faulty! {
+        QueriesClaimEvents: "a query claims an event for each group",
+        says: "the sequences still claimable",
+        kills: [
+            "queries::QRY-4::queries_change_nothing_for_groups",
+        ],
+    },
+];
