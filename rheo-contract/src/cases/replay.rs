@@ -221,7 +221,9 @@ async fn all_acked(t: &Fixture, count: usize) -> Outcome<Group> {
 
 /// Replays these events.
 async fn replay_events(group: &Group, ids: impl IntoIterator<Item = EventId>) -> Outcome {
-    group.replay(&Replay::Events(ids.into_iter().collect())).await
+    group
+        .replay(&Replay::Events(ids.into_iter().collect()))
+        .await
 }
 
 /// Whoever processed up to 2 safely asks for what comes after 2, and wants neither 2 nor to miss 3.
@@ -315,7 +317,11 @@ async fn attempts_begin_again_after_a_replay(t: Fixture) -> Outcome {
     expect_first_attempts(&leases)?;
     for lease in &leases {
         let outcome = t.backend.retry(lease, &RetryOptions::new()).await?;
-        expect_eq("the outcome of a retry at attempt 1 of 2", outcome, RetryOutcome::Retrying)?;
+        expect_eq(
+            "the outcome of a retry at attempt 1 of 2",
+            outcome,
+            RetryOutcome::Retrying,
+        )?;
     }
     Ok(())
 }
@@ -441,7 +447,11 @@ async fn dead_letters_above_are_gone_and_those_below_stay(t: Fixture) -> Outcome
 
     group.replay_after(1).await?;
 
-    expect_eq("the dead letters", group.dead_letters().await?, before[..1].to_vec())
+    expect_eq(
+        "the dead letters",
+        group.dead_letters().await?,
+        before[..1].to_vec(),
+    )
 }
 
 /// What dies again has died once, this time, for this reason.
@@ -454,8 +464,15 @@ async fn a_replayed_dead_letter_that_dies_again_is_one_dead_letter(t: Fixture) -
     group.reject(&group.fetch_one("a").await?, "second").await?;
 
     let dead = group.dead_letters().await?;
-    let seen: Vec<(u32, &str)> = dead.iter().map(|d| (d.attempt, d.reason.as_str())).collect();
-    expect_eq("attempt and reason of the dead letters", seen, vec![(1, "second")])
+    let seen: Vec<(u32, &str)> = dead
+        .iter()
+        .map(|d| (d.attempt, d.reason.as_str()))
+        .collect();
+    expect_eq(
+        "attempt and reason of the dead letters",
+        seen,
+        vec![(1, "second")],
+    )
 }
 
 /// The first replay did not help: there is another, also while the first is being worked off.
@@ -556,7 +573,11 @@ async fn replays_at_random_follow_the_rules(t: Fixture) -> Outcome {
                     }
                     _ => vec![],
                 };
-                expect_eq("sequence and attempt of what is claimed next", seen, expected)?;
+                expect_eq(
+                    "sequence and attempt of what is claimed next",
+                    seen,
+                    expected,
+                )?;
                 leases.extend(fetched);
             }
             5..=7 if !leases.is_empty() => {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rheo_core::{
-    Backend, ErrorKind, Gate, GroupName, Guarantee, Lease, OptionalOperation, Partition, Partitions,
-    Replay, ResetOptions, RetryOptions, RetryOutcome, Sequence, Start, StreamName,
+    Backend, ErrorKind, Gate, GroupName, Guarantee, Lease, OptionalOperation, Partition,
+    Partitions, Replay, ResetOptions, RetryOptions, RetryOutcome, Sequence, Start, StreamName,
 };
 use tokio::task::JoinSet;
 
@@ -166,7 +166,11 @@ async fn attempts_begin_again_after_a_reset(t: Fixture) -> Outcome {
     expect_first_attempts(&leases)?;
     for lease in &leases {
         let outcome = t.backend.retry(lease, &RetryOptions::new()).await?;
-        expect_eq("the outcome of a retry at attempt 1 of 2", outcome, RetryOutcome::Retrying)?;
+        expect_eq(
+            "the outcome of a retry at attempt 1 of 2",
+            outcome,
+            RetryOutcome::Retrying,
+        )?;
     }
     Ok(())
 }
@@ -237,14 +241,18 @@ async fn reset_to_a_time_starts_with_the_first_event_at_or_after_it(t: Fixture) 
     }
     group.ack(&group.fetch_exactly("a", 4).await?).await?;
 
-    group.reset(&from(Start::AtTime(events[2].timestamp))).await?;
+    group
+        .reset(&from(Start::AtTime(events[2].timestamp)))
+        .await?;
     group.expect_claimable("a", &[3, 4]).await?;
 
     let just_behind = events[2].timestamp.saturating_add(Duration::from_micros(1));
     group.reset(&from(Start::AtTime(just_behind))).await?;
     group.expect_claimable("a", &[4]).await?;
 
-    let behind_all = events[3].timestamp.saturating_add(Duration::from_secs(3_600));
+    let behind_all = events[3]
+        .timestamp
+        .saturating_add(Duration::from_secs(3_600));
     group.reset(&from(Start::AtTime(behind_all))).await?;
     group.expect_nothing("a").await
 }
@@ -273,7 +281,11 @@ async fn max_attempts_stay_after_a_reset(t: Fixture) -> Outcome {
 
     let lease = group.fetch_one("a").await?;
     let outcome = t.backend.retry(&lease, &RetryOptions::new()).await?;
-    expect_eq("the outcome of a retry at the only attempt", outcome, RetryOutcome::DeadLettered)
+    expect_eq(
+        "the outcome of a retry at the only attempt",
+        outcome,
+        RetryOutcome::DeadLettered,
+    )
 }
 
 /// Also where the events are not delivered again.
@@ -334,7 +346,9 @@ async fn on_two_partitions(t: &Fixture) -> Outcome<(Group, Vec<Lease>)> {
 async fn reset_of_one_partition_leaves_the_others(t: Fixture) -> Outcome {
     let (group, open) = on_two_partitions(&t).await?;
 
-    group.reset(&ResetOptions::new().with_partitions(P1)).await?;
+    group
+        .reset(&ResetOptions::new().with_partitions(P1))
+        .await?;
 
     group.expect_current(&open[0]).await?;
     group.expect_stale(&open[1]).await?;
