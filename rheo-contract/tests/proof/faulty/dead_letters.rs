@@ -16,138 +16,138 @@ use crate::defect::{Defect, Real};
 pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         RejectIsForAllGroups: "what one group rejected is delivered to no other",
-        says: "\u{1}",
-        kills: ["dead_letters::DLQ-4::reject_is_for_that_group_alone"],
+        says: "the claimable sequences to be [2, 3]",
+        kills: ["dead_letters::DLQ-4::reject_is_for_that_group_alone", "dead_letters::DLQ-4::one_event_can_be_dead_in_two_groups", "replay::RPL-1::a_replayed_dead_letter_that_dies_again_is_one_dead_letter", "replay::RPL-1::attempts_begin_again_after_a_replay", "replay::RPL-1::replay_reopens_what_was_acked_and_what_is_dead", "replay::RPL-2::replays_at_random_follow_the_rules", "replay::RPL-4::chosen_events_are_reopened_in_every_state", "replay::RPL-6::replay_leaves_other_groups_alone", "reset::RPL-5::reset_starts_again_from_the_beginning"]
     },
     faulty! {
         RejectMovesTheEvent: "a rejected event is no longer in the log",
-        says: "\u{1}",
-        kills: ["dead_letters::DLQ-4::reject_leaves_the_log_alone"],
+        says: "the log to be equal",
+        kills: ["dead_letters::DLQ-4::reject_leaves_the_log_alone", "dead_letters::DLQ-5::an_after_that_is_no_dead_letter_is_cursor_not_found"]
     },
     faulty! {
         DeadLettersAreKeptByEvent: "an event that is dead in two groups has the later reason in both",
-        says: "\u{1}",
-        kills: ["dead_letters::DLQ-4::one_event_can_be_dead_in_two_groups"],
+        says: "group and reason to be [(\"billing\", \"no price\")]",
+        kills: ["dead_letters::DLQ-4::one_event_can_be_dead_in_two_groups"]
     },
     faulty! {
         DeadLettersCountRetries: "the attempt of a dead letter is the number of retries before it",
-        says: "\u{1}",
-        kills: ["dead_letters::DLQ-5::a_dead_letter_keeps_event_attempt_reason_and_time"],
+        says: "the dead letter to be equal",
+        kills: ["dead_letters::DLQ-5::a_dead_letter_keeps_event_attempt_reason_and_time", "dead_letters::DLQ-5::a_retry_at_the_last_attempt_makes_a_whole_dead_letter", "dead_letters::DLQ-5::an_expiry_at_the_last_attempt_makes_a_whole_dead_letter", "replay::RPL-1::a_replayed_dead_letter_that_dies_again_is_one_dead_letter"]
     },
     faulty! {
         DeadLettersHaveMilliseconds: "the time of death is in milliseconds",
-        says: "\u{1}",
-        kills: ["dead_letters::DLQ-5::a_dead_letter_keeps_event_attempt_reason_and_time"],
+        says: "dead_at to be",
+        kills: ["dead_letters::DLQ-5::a_dead_letter_keeps_event_attempt_reason_and_time", "dead_letters::DLQ-5::a_retry_at_the_last_attempt_makes_a_whole_dead_letter", "dead_letters::DLQ-5::an_expiry_at_the_last_attempt_makes_a_whole_dead_letter"]
     },
     faulty! {
         DeadLettersDieWhenClaimed: "the time of death is the time of the claim",
-        says: "\u{1}",
-        kills: ["dead_letters::DLQ-5::a_dead_letter_keeps_event_attempt_reason_and_time"],
+        says: "dead_at to be",
+        kills: ["dead_letters::DLQ-5::a_dead_letter_keeps_event_attempt_reason_and_time", "dead_letters::DLQ-5::a_retry_at_the_last_attempt_makes_a_whole_dead_letter", "dead_letters::DLQ-5::an_expiry_at_the_last_attempt_makes_a_whole_dead_letter"]
     },
     faulty! {
         DeadLettersLoseTheirEvent: "a dead letter has the event's id and place and nothing else",
-        says: "\u{1}",
-        kills: ["dead_letters::DLQ-5::a_dead_letter_keeps_event_attempt_reason_and_time"],
+        says: "the dead letter to be equal",
+        kills: ["dead_letters::DLQ-5::a_dead_letter_keeps_event_attempt_reason_and_time", "dead_letters::DLQ-5::a_retry_at_the_last_attempt_makes_a_whole_dead_letter", "dead_letters::DLQ-5::an_expiry_at_the_last_attempt_makes_a_whole_dead_letter"]
     },
     faulty! {
         RetriesToDeathHaveNoReason: "the reason of a retry at the last attempt is not kept",
-        says: "\u{1}",
-        kills: ["dead_letters::DLQ-5::a_retry_at_the_last_attempt_makes_a_whole_dead_letter"],
+        says: "the dead letter to be equal",
+        kills: ["dead_letters::DLQ-5::a_retry_at_the_last_attempt_makes_a_whole_dead_letter"]
     },
     faulty! {
         ExpiriesHaveNoReason: "what died of an expired lease has no reason",
-        says: "\u{1}",
-        kills: ["dead_letters::DLQ-5::an_expiry_at_the_last_attempt_makes_a_whole_dead_letter"],
+        says: "the dead letter to be equal",
+        kills: ["dead_letters::DLQ-5::an_expiry_at_the_last_attempt_makes_a_whole_dead_letter"]
     },
     faulty! {
         ReasonsAreCutAt255Bytes: "a reason has at most 255 bytes",
-        says: "\u{1}",
-        kills: ["dead_letters::DLQ-5::a_reason_of_1_kib_is_kept"],
+        says: "the reasons to be equal",
+        kills: ["dead_letters::DLQ-5::a_reason_of_1_kib_is_kept"]
     },
     faulty! {
         ReasonsAreTrimmed: "blanks around a reason are removed",
-        says: "\u{1}",
-        kills: ["dead_letters::DLQ-5::a_reason_is_kept_character_by_character"],
+        says: "the reasons to be equal",
+        kills: ["dead_letters::DLQ-5::a_reason_is_kept_character_by_character"]
     },
     faulty! {
         DeadLettersAreInOrderOfDeath: "dead letters are listed in the order in which they died",
-        says: "\u{1}",
-        kills: ["dead_letters::DLQ-5::dead_letters_are_in_order_of_sequence"],
+        says: "the dead letters' sequences to be [1, 2, 5, 8, 10, 11]",
+        kills: ["dead_letters::DLQ-5::dead_letters_are_in_order_of_sequence", "dead_letters::DLQ-5::dead_letters_are_in_order_of_partition_first", "dead_letters::DLQ-5::pages_of_dead_letters_join_up"]
     },
     faulty! {
         DeadSequencesAreText: "dead letters are ordered by their sequences as text",
-        says: "\u{1}",
-        kills: ["dead_letters::DLQ-5::dead_letters_are_in_order_of_sequence"],
+        says: "the dead letters' sequences to be [1, 2, 5, 8, 10, 11]",
+        kills: ["dead_letters::DLQ-5::dead_letters_are_in_order_of_sequence", "dead_letters::DLQ-5::a_reason_is_kept_character_by_character", "dead_letters::DLQ-5::more_than_a_hundred_dead_letters_are_given_where_asked_for"]
     },
     faulty! {
         DeadLettersAreBySequenceFirst: "dead letters are ordered by sequence, then partition",
-        says: "\u{1}",
-        kills: ["dead_letters::DLQ-5::dead_letters_are_in_order_of_partition_first"],
+        says: "the dead letters' places to be [(0, 1), (0, 2), (1, 1), (1, 2)]",
+        kills: ["dead_letters::DLQ-5::dead_letters_are_in_order_of_partition_first", "dead_letters::DLQ-5::pages_of_dead_letters_join_up_across_partitions"]
     },
     faulty! {
         DeadLettersAfterIsInclusive: "a page of dead letters begins with the one given as after",
-        says: "\u{1}",
-        kills: ["dead_letters::DLQ-5::pages_of_dead_letters_join_up"],
+        says: "the page of dead letters to be [(0, 4), (0, 5)]",
+        kills: ["dead_letters::DLQ-5::pages_of_dead_letters_join_up", "dead_letters::DLQ-4::one_event_can_be_dead_in_two_groups", "dead_letters::DLQ-5::a_dead_letter_keeps_event_attempt_reason_and_time", "dead_letters::DLQ-5::a_reason_is_kept_character_by_character", "dead_letters::DLQ-5::a_reason_of_1_kib_is_kept", "dead_letters::DLQ-5::a_retry_at_the_last_attempt_makes_a_whole_dead_letter", "dead_letters::DLQ-5::an_after_that_was_replayed_is_cursor_not_found", "dead_letters::DLQ-5::an_expiry_at_the_last_attempt_makes_a_whole_dead_letter", "dead_letters::DLQ-5::dead_letters_are_in_order_of_partition_first", "dead_letters::DLQ-5::dead_letters_are_in_order_of_sequence", "dead_letters::DLQ-5::listing_dead_letters_takes_none_away", "dead_letters::DLQ-5::pages_of_dead_letters_join_up_across_partitions", "dead_letters::DLQ-5::what_is_not_dead_is_no_dead_letter", "replay::RPL-1::a_replayed_dead_letter_that_dies_again_is_one_dead_letter", "replay::RPL-1::dead_letters_above_are_gone_and_those_below_stay"]
     },
     faulty! {
         DeadLettersAfterIsASequence: "a page of dead letters holds the sequences above that of after, in any partition",
-        says: "\u{1}",
-        kills: ["dead_letters::DLQ-5::pages_of_dead_letters_join_up_across_partitions"],
+        says: "the page of dead letters to be [(0, 3), (1, 1)]",
+        kills: ["dead_letters::DLQ-5::pages_of_dead_letters_join_up_across_partitions"]
     },
     faulty! {
         DeadLettersLimit0IsNone: "a limit of 0 gives all dead letters",
-        says: "\u{1}",
-        kills: ["dead_letters::DLQ-5::a_limit_bounds_a_page_of_dead_letters"],
+        says: "a page of 0 to be []",
+        kills: ["dead_letters::DLQ-5::a_limit_bounds_a_page_of_dead_letters"]
     },
     faulty! {
         DeadLettersLimitIsSigned: "a limit above the largest signed number gives no dead letters",
-        says: "\u{1}",
-        kills: ["dead_letters::DLQ-5::a_limit_bounds_a_page_of_dead_letters"],
+        says: "a page of 4294967295 to be [1, 2, 3]",
+        kills: ["dead_letters::DLQ-5::a_limit_bounds_a_page_of_dead_letters"]
     },
     faulty! {
         DeadLettersEndAtAHundred: "a page never holds more than a hundred dead letters",
-        says: "\u{1}",
-        kills: ["dead_letters::DLQ-5::more_than_a_hundred_dead_letters_are_given_where_asked_for"],
+        says: "a page of 101 to be equal",
+        kills: ["dead_letters::DLQ-5::more_than_a_hundred_dead_letters_are_given_where_asked_for"]
     },
     faulty! {
         UnknownAfterIsFromTheBeginning: "an unknown after gives the first page",
-        says: "\u{1}",
-        kills: ["dead_letters::DLQ-5::an_unknown_after_is_cursor_not_found"],
+        says: "Err(CursorNotFound)",
+        kills: ["dead_letters::DLQ-5::an_unknown_after_is_cursor_not_found", "dead_letters::DLQ-5::an_after_that_is_no_dead_letter_is_cursor_not_found", "dead_letters::DLQ-5::an_after_that_was_replayed_is_cursor_not_found"]
     },
     faulty! {
         AfterMayBeAnyEvent: "the event given as after need not be dead",
-        says: "\u{1}",
-        kills: ["dead_letters::DLQ-5::an_after_that_is_no_dead_letter_is_cursor_not_found"],
+        says: "Err(CursorNotFound)",
+        kills: ["dead_letters::DLQ-5::an_after_that_is_no_dead_letter_is_cursor_not_found", "dead_letters::DLQ-5::an_after_that_was_replayed_is_cursor_not_found"]
     },
     faulty! {
         AfterMayHaveBeenDead: "the event given as after was a dead letter once",
-        says: "\u{1}",
-        kills: ["dead_letters::DLQ-5::an_after_that_was_replayed_is_cursor_not_found"],
+        says: "Err(CursorNotFound)",
+        kills: ["dead_letters::DLQ-5::an_after_that_was_replayed_is_cursor_not_found", "dead_letters::DLQ-5::an_after_that_is_no_dead_letter_is_cursor_not_found"]
     },
     faulty! {
         EverythingOpenIsDead: "leased events are listed as dead letters too",
-        says: "\u{1}",
-        kills: ["dead_letters::DLQ-5::what_is_not_dead_is_no_dead_letter"],
+        says: "no dead letter has the event id",
+        kills: ["dead_letters::DLQ-5::what_is_not_dead_is_no_dead_letter", "dead_letters::DLQ-5::dead_letters_are_in_order_of_sequence"]
     },
     faulty! {
         DeadLettersAreTaken: "a dead letter is listed once",
-        says: "\u{1}",
-        kills: ["dead_letters::DLQ-5::listing_dead_letters_takes_none_away"],
+        says: "the same list again to be equal",
+        kills: ["dead_letters::DLQ-5::listing_dead_letters_takes_none_away", "dead_letters::DLQ-5::a_limit_bounds_a_page_of_dead_letters", "dead_letters::DLQ-5::more_than_a_hundred_dead_letters_are_given_where_asked_for", "replay::RPL-1::dead_letters_above_are_gone_and_those_below_stay"]
     },
     faulty! {
         NoGroupHasNoDeadLetters: "a missing group or stream has an empty list of dead letters",
-        says: "\u{1}",
-        kills: ["dead_letters::ERR-6::dead_letters_look_for_the_stream_before_the_group"],
+        says: "Err(StreamNotFound)",
+        kills: ["dead_letters::ERR-6::dead_letters_look_for_the_stream_before_the_group"]
     },
     faulty! {
         RejectOnlyEndsTheLease: "a rejected event is delivered again",
-        says: "\u{1}",
-        kills: ["dead_letters::DLQ-6::a_dead_letter_is_not_delivered_again"],
+        says: "no claimable event",
+        kills: ["dead_letters::DLQ-6::a_dead_letter_is_not_delivered_again", "dead_letters::DLQ-4::one_event_can_be_dead_in_two_groups", "dead_letters::DLQ-5::a_dead_letter_keeps_event_attempt_reason_and_time", "dead_letters::DLQ-5::a_limit_bounds_a_page_of_dead_letters", "dead_letters::DLQ-5::a_reason_is_kept_character_by_character", "dead_letters::DLQ-5::a_reason_of_1_kib_is_kept", "dead_letters::DLQ-5::an_after_that_was_replayed_is_cursor_not_found", "dead_letters::DLQ-5::dead_letters_are_in_order_of_partition_first", "dead_letters::DLQ-5::dead_letters_are_in_order_of_sequence", "dead_letters::DLQ-5::listing_dead_letters_takes_none_away", "dead_letters::DLQ-5::more_than_a_hundred_dead_letters_are_given_where_asked_for", "dead_letters::DLQ-5::pages_of_dead_letters_join_up", "dead_letters::DLQ-5::pages_of_dead_letters_join_up_across_partitions", "dead_letters::DLQ-5::what_is_not_dead_is_no_dead_letter", "dead_letters::DLQ-6::a_dead_letter_lets_the_frontier_pass", "inspect::OPS-3::group_info_counts_current_leases", "inspect::OPS-3::group_info_counts_dead_letters", "inspect::OPS-3::group_info_counts_nothing_after_a_reset", "inspect::OPS-3::group_info_counts_over_all_partitions", "partitions::FRN-1::frontiers_of_several_partitions_follow_random_work", "progress::FRN-1::the_frontier_follows_random_work", "replay::RPL-1::a_replayed_dead_letter_that_dies_again_is_one_dead_letter", "replay::RPL-1::dead_letters_above_are_gone_and_those_below_stay", "replay::RPL-1::what_is_at_or_below_the_sequence_stays_as_it_is", "replay::RPL-2::replays_at_random_follow_the_rules", "replay::RPL-4::events_that_were_not_chosen_stay_as_they_are", "replay::RPL-6::replay_leaves_other_groups_alone", "reset::RPL-5::reset_beyond_the_high_watermark_drops_nothing", "reset::RPL-6::reset_leaves_other_groups_alone"]
     },
     faulty! {
         DeadLettersHoldTheFrontier: "the frontier stops below the lowest dead letter",
-        says: "\u{1}",
-        kills: ["dead_letters::DLQ-6::a_dead_letter_lets_the_frontier_pass"],
+        says: "the frontier to be 3",
+        kills: ["dead_letters::DLQ-6::a_dead_letter_lets_the_frontier_pass", "partitions::FRN-1::frontiers_of_several_partitions_follow_random_work", "progress::FRN-1::the_frontier_follows_random_work", "replay::RPL-2::replays_at_random_follow_the_rules"]
     },
 ];
 

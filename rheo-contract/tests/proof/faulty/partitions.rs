@@ -15,73 +15,73 @@ use crate::defect::{Defect, Real};
 pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         SequencesRunThroughTheStream: "append gives sequences that count through all partitions",
-        says: "\u{1}",
-        kills: ["partitions::LOG-1::each_partition_counts_from_1"],
+        says: "the sequences that append gave to be [1, 2]",
+        kills: ["partitions::LOG-1::each_partition_counts_from_1"]
     },
     faulty! {
         PartitionsAreBytes: "the number of a partition is kept in a byte",
-        says: "\u{1}",
-        kills: ["partitions::STR-1::a_stream_of_1_024_partitions_works"],
+        says: "the number of events in a partition to be 1",
+        kills: ["partitions::STR-1::a_stream_of_1_024_partitions_works"]
     },
     faulty! {
         ConsumersStickToAPartition: "a consumer is bound to the partition that it found work in first",
-        says: "\u{1}",
-        kills: ["partitions::DLV-1::a_group_gets_the_events_of_all_partitions"],
+        says: "the claimable places (partition, sequence) to be [(1, 1)]",
+        kills: ["partitions::DLV-1::a_group_gets_the_events_of_all_partitions", "partitions::DLV-3::a_fetch_is_restricted_to_the_selected_partitions", "partitions::LSE-5::attempts_are_counted_in_each_partition", "replay::RPL-1::each_partition_is_replayed_after_its_own_sequence", "replay::RPL-4::chosen_events_are_reopened_in_their_own_partitions"]
     },
     faulty! {
         TheLastPartitionIsDeliveredBackwards: "from all partitions but the first, leases come in reverse",
-        says: "\u{1}",
-        kills: ["partitions::DLV-4::each_partition_is_delivered_in_its_own_order"],
+        says: "a partition's order of delivery to be [1, 2, 3]",
+        kills: ["partitions::DLV-4::each_partition_is_delivered_in_its_own_order"]
     },
     faulty! {
         OnlyTheFirstSelectedPartitionCounts: "of several selected partitions only the first is looked at",
-        says: "\u{1}",
-        kills: ["partitions::DLV-3::a_fetch_is_restricted_to_the_selected_partitions"],
+        says: "what partitions 1 and 3 give to be [(1, 1), (1, 2), (3, 1), (3, 2)]",
+        kills: ["partitions::DLV-3::a_fetch_is_restricted_to_the_selected_partitions"]
     },
     faulty! {
         NoSelectedPartitionIsAll: "an empty selection of partitions is one of all",
-        says: "\u{1}",
-        kills: ["partitions::DLV-3::a_fetch_is_restricted_to_the_selected_partitions"],
+        says: "no lease",
+        kills: ["partitions::DLV-3::a_fetch_is_restricted_to_the_selected_partitions"]
     },
     faulty! {
         TheLongestBacklogIsServedAlone: "only the partition with the greatest lag is looked at",
-        says: "\u{1}",
-        kills: ["partitions::DLV-3::a_blocked_partition_holds_no_other"],
+        says: "one lease, since an event is claimable",
+        kills: ["partitions::DLV-3::a_blocked_partition_holds_no_other", "dead_letters::DLQ-5::dead_letters_are_in_order_of_partition_first", "dead_letters::DLQ-5::pages_of_dead_letters_join_up_across_partitions", "inspect::OPS-3::group_info_counts_over_all_partitions", "partitions::DLV-1::a_group_gets_the_events_of_all_partitions", "partitions::DLV-2::each_partition_has_its_own_start", "partitions::DLV-2::the_end_is_each_partitions_own", "partitions::DLV-4::each_partition_is_delivered_in_its_own_order", "partitions::FRN-1::each_partition_has_its_own_frontier", "partitions::LSE-2::one_sequence_in_two_partitions_is_two_deliveries", "partitions::STR-1::a_stream_of_1_024_partitions_works", "replay::RPL-1::each_partition_is_replayed_after_its_own_sequence", "replay::RPL-1::replay_of_one_partition_leaves_the_others", "replay::RPL-4::chosen_events_are_reopened_in_their_own_partitions", "reset::RPL-5::a_partition_that_the_start_does_not_name_starts_at_its_beginning", "reset::RPL-5::a_start_beyond_one_partition_drops_nothing_in_any", "reset::RPL-5::a_start_for_a_partition_that_is_not_selected_is_invalid", "reset::RPL-5::a_start_is_checked_in_the_selected_partitions_alone", "reset::RPL-5::reset_of_one_partition_leaves_the_others"]
     },
     faulty! {
         SettlingIgnoresThePartition: "an ack settles the event's namesakes in other partitions too",
-        says: "\u{1}",
-        kills: ["partitions::LSE-2::one_sequence_in_two_partitions_is_two_deliveries"],
+        says: "the lease is stale",
+        kills: ["partitions::LSE-2::one_sequence_in_two_partitions_is_two_deliveries", "partitions::DLV-1::a_group_gets_the_events_of_all_partitions", "partitions::FRN-1::each_partition_has_its_own_frontier", "partitions::FRN-1::frontiers_of_several_partitions_follow_random_work", "partitions::STR-1::a_stream_of_1_024_partitions_works", "replay::RPL-1::each_partition_is_replayed_after_its_own_sequence", "replay::RPL-1::replay_of_one_partition_leaves_the_others", "replay::RPL-4::chosen_events_are_reopened_in_their_own_partitions", "reset::RPL-5::a_partition_that_the_start_does_not_name_starts_at_its_beginning", "reset::RPL-5::a_start_beyond_one_partition_drops_nothing_in_any", "reset::RPL-5::a_start_for_a_partition_that_is_not_selected_is_invalid", "reset::RPL-5::reset_of_one_partition_leaves_the_others"]
     },
     faulty! {
         AttemptsIgnoreThePartition: "attempts are counted by sequence, over all partitions",
-        says: "\u{1}",
-        kills: ["partitions::LSE-5::attempts_are_counted_in_each_partition"],
+        says: "the attempt in partition 1 to be [1]",
+        kills: ["partitions::LSE-5::attempts_are_counted_in_each_partition", "replay::RPL-2::replays_at_random_follow_the_rules"]
     },
     faulty! {
         OneStartIsForAllPartitions: "of a start for each partition, the lowest is used for all",
-        says: "\u{1}",
-        kills: ["partitions::DLV-2::each_partition_has_its_own_start"],
+        says: "the claimable places (partition, sequence) to be [(0, 3), (1, 2), (2, 1)]",
+        kills: ["partitions::DLV-2::each_partition_has_its_own_start"]
     },
     faulty! {
         TheEndIsThatOfTheLongest: "a start at the end skips as much in each partition as in the longest",
-        says: "\u{1}",
-        kills: ["partitions::DLV-2::the_end_is_each_partitions_own"],
+        says: "the claimable places (partition, sequence) to be [(0, 4), (1, 2), (2, 1)]",
+        kills: ["partitions::DLV-2::the_end_is_each_partitions_own"]
     },
     faulty! {
         OneFrontierIsForAllPartitions: "the lowest frontier is given for all partitions",
-        says: "\u{1}",
-        kills: ["partitions::FRN-1::each_partition_has_its_own_frontier"],
+        says: "the frontiers to be [1, 2, 1]",
+        kills: ["partitions::FRN-1::each_partition_has_its_own_frontier", "partitions::FRN-1::frontiers_of_several_partitions_follow_random_work", "partitions::FRN-4::lag_gives_every_partition_in_ascending_order"]
     },
     faulty! {
         EmptyPartitionsHaveNoLag: "partitions without events are left out of lag",
-        says: "\u{1}",
-        kills: ["partitions::FRN-4::lag_gives_every_partition_in_ascending_order"],
+        says: "partition, frontier and high watermark to be equal",
+        kills: ["partitions::FRN-4::lag_gives_every_partition_in_ascending_order", "inspect::OPS-3::group_info_gives_the_progress_that_lag_gives", "partitions::FRN-1::frontiers_of_several_partitions_follow_random_work", "progress::FRN-1::the_frontier_follows_random_work", "progress::FRN-4::the_lag_of_an_empty_stream_is_nothing"]
     },
     faulty! {
         PartitionsAreOrderedAsText: "lag gives partitions in the order of their numbers as text",
-        says: "\u{1}",
-        kills: ["partitions::FRN-4::lag_gives_every_partition_in_ascending_order"],
+        says: "partition, frontier and high watermark to be equal",
+        kills: ["partitions::FRN-4::lag_gives_every_partition_in_ascending_order"]
     },
 ];
 

@@ -18,208 +18,208 @@ use crate::defect::{Defect, Real};
 pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         ReplayIncludesTheSequence: "a replay reopens the sequence itself too",
-        says: "\u{1}",
-        kills: ["replay::RPL-1::replay_after_a_sequence_is_exclusive"],
+        says: "the claimable sequences to be [3, 4]",
+        kills: ["replay::RPL-1::replay_after_a_sequence_is_exclusive", "dead_letters::DLQ-5::an_after_that_was_replayed_is_cursor_not_found", "replay::RPL-1::a_replay_can_be_repeated", "replay::RPL-1::dead_letters_above_are_gone_and_those_below_stay", "replay::RPL-1::each_partition_is_replayed_after_its_own_sequence", "replay::RPL-1::replay_below_the_start_moves_the_start_back", "replay::RPL-1::replay_ends_the_wait_of_a_retry", "replay::RPL-1::what_is_at_or_below_the_sequence_stays_as_it_is", "replay::RPL-2::a_lower_frontier_stays_where_it_is", "replay::RPL-2::below_the_start_the_frontier_falls_to_the_sequence", "replay::RPL-2::replays_at_random_follow_the_rules", "replay::RPL-2::the_frontier_falls_to_the_sequence", "replay::RPL-3::replay_ahead_of_the_start_skips_nothing", "replay::RPL-3::replay_beyond_what_was_claimed_skips_nothing", "replay::RPL-3::replay_never_raises_the_frontier", "reset::RPL-5::a_group_that_was_reset_forward_can_be_replayed"]
     },
     faulty! {
         ReplayForgetsTheDead: "what is dead is not delivered again after a replay",
-        says: "\u{1}",
-        kills: ["replay::RPL-1::replay_reopens_what_was_acked_and_what_is_dead"],
+        says: "the claimable sequences to be [1, 2, 3, 4]",
+        kills: ["replay::RPL-1::replay_reopens_what_was_acked_and_what_is_dead", "replay::RPL-1::a_replayed_dead_letter_that_dies_again_is_one_dead_letter", "replay::RPL-1::attempts_begin_again_after_a_replay", "replay::RPL-2::replays_at_random_follow_the_rules", "replay::RPL-4::chosen_events_are_reopened_in_every_state"]
     },
     faulty! {
         GoingBackKeepsWaits: "neither replay nor reset end the wait of a retry",
-        says: "\u{1}",
-        kills: ["replay::RPL-1::replay_ends_the_wait_of_a_retry"],
+        says: "the claimable sequences to be [2]",
+        kills: ["replay::RPL-1::replay_ends_the_wait_of_a_retry", "replay::RPL-4::chosen_events_are_reopened_in_every_state", "reset::RPL-5::reset_starts_again_from_the_beginning"]
     },
     faulty! {
         GoingBackPardonsLeases: "leases from before a replay or reset can still be renewed and acked",
-        says: "\u{1}",
-        kills: ["replay::RPL-1::a_replayed_lease_settles_nothing"],
+        says: "Err(StaleLease)",
+        kills: ["replay::RPL-1::a_replayed_lease_settles_nothing", "replay::RPL-1::a_replay_can_be_repeated", "replay::RPL-1::a_replayed_lease_is_stale_after_the_event_was_claimed_again", "replay::RPL-1::an_expired_lease_is_replayed_too", "replay::RPL-1::replay_of_one_partition_leaves_the_others", "replay::RPL-1::what_is_at_or_below_the_sequence_stays_as_it_is", "replay::RPL-4::chosen_events_are_reopened_in_every_state", "replay::RPL-7::acks_that_race_a_replay_lose_no_event", "replay::RPL-7::fetches_that_race_a_replay_lose_no_event", "replay::RPL-7::no_batch_of_leases_from_before_settles_after", "reset::RPL-5::a_lease_from_before_a_reset_settles_nothing", "reset::RPL-5::a_partition_that_the_start_does_not_name_starts_at_its_beginning", "reset::RPL-5::reset_may_go_forward", "reset::RPL-5::reset_of_one_partition_leaves_the_others", "reset::RPL-5::reset_to_a_sequence_drops_what_is_below_too", "reset::RPL-5::reset_to_the_end_waits_for_new_events", "reset::RPL-7::acks_that_race_a_reset_lose_no_event"]
     },
     faulty! {
         ReplayPardonsExpiredLeases: "expired leases can still be renewed after a replay",
-        says: "\u{1}",
-        kills: ["replay::RPL-1::an_expired_lease_is_replayed_too"],
+        says: "Err(StaleLease)",
+        kills: ["replay::RPL-1::an_expired_lease_is_replayed_too"]
     },
     faulty! {
         LeaseIdsAreMadeOfAttempts: "the lease id is made of group, event and attempt, so that it comes again",
-        says: "\u{1}",
-        kills: ["replay::RPL-1::a_replayed_lease_is_stale_after_the_event_was_claimed_again"],
+        says: "Err(StaleLease)",
+        kills: ["replay::RPL-1::a_replayed_lease_is_stale_after_the_event_was_claimed_again", "replay::RPL-7::acks_that_race_a_replay_lose_no_event", "replay::RPL-7::no_batch_of_leases_from_before_settles_after", "reset::RPL-5::a_lease_from_before_a_reset_settles_nothing", "reset::RPL-7::acks_that_race_a_reset_lose_no_event"]
     },
     faulty! {
         GoingBackKeepsAttempts: "attempts are counted on after a replay or reset",
-        says: "\u{1}",
-        kills: ["replay::RPL-1::attempts_begin_again_after_a_replay"],
+        says: "the attempts to be [1, 1, 1]",
+        kills: ["replay::RPL-1::attempts_begin_again_after_a_replay", "replay::RPL-1::a_replayed_lease_settles_nothing", "replay::RPL-1::an_expired_lease_is_replayed_too", "replay::RPL-1::replay_below_the_start_moves_the_start_back", "replay::RPL-1::replay_ends_the_wait_of_a_retry", "replay::RPL-2::replays_at_random_follow_the_rules", "replay::RPL-4::chosen_events_are_reopened_in_every_state", "reset::RPL-5::attempts_begin_again_after_a_reset"]
     },
     faulty! {
         ReplayGivesEverythingBack: "a replay ends the leases at or below the sequence as well",
-        says: "\u{1}",
-        kills: ["replay::RPL-1::what_is_at_or_below_the_sequence_stays_as_it_is"],
+        says: "the lease is stale",
+        kills: ["replay::RPL-1::what_is_at_or_below_the_sequence_stays_as_it_is", "replay::RPL-2::a_lower_frontier_stays_where_it_is", "replay::RPL-2::replays_at_random_follow_the_rules", "replay::RPL-3::replay_beyond_what_was_claimed_skips_nothing", "replay::RPL-3::replay_never_raises_the_frontier"]
     },
     faulty! {
         ReplayStopsAtTheStart: "a replay after a sequence goes no further back than to the group's start",
-        says: "\u{1}",
-        kills: ["replay::RPL-1::replay_below_the_start_moves_the_start_back"],
+        says: "the claimable sequences to be [2, 3, 4, 5]",
+        kills: ["replay::RPL-1::replay_below_the_start_moves_the_start_back", "replay::RPL-1::a_group_that_started_at_the_end_can_go_back", "replay::RPL-2::below_the_start_the_frontier_falls_to_the_sequence", "reset::RPL-5::a_group_that_was_reset_forward_can_be_replayed"]
     },
     faulty! {
         ReplayIgnoresThePartitions: "a replay is of all partitions",
-        says: "\u{1}",
-        kills: ["replay::RPL-1::replay_of_one_partition_leaves_the_others"],
+        says: "the lease is stale",
+        kills: ["replay::RPL-1::replay_of_one_partition_leaves_the_others", "replay::ERR-8::replay_of_a_partition_out_of_range_reopens_nothing", "replay::RPL-1::replay_of_no_partition_changes_nothing"]
     },
     faulty! {
         ReplayTakesTheLowestOfAll: "of a sequence for each partition, the lowest is used for all",
-        says: "\u{1}",
-        kills: ["replay::RPL-1::each_partition_is_replayed_after_its_own_sequence"],
+        says: "the claimable places (partition, sequence) to be [(0, 3), (2, 2), (2, 3)]",
+        kills: ["replay::RPL-1::each_partition_is_replayed_after_its_own_sequence"]
     },
     faulty! {
         ReplayOfNoPartitionIsOfAll: "an empty selection of partitions replays all",
-        says: "\u{1}",
-        kills: ["replay::RPL-1::replay_of_no_partition_changes_nothing"],
+        says: "no claimable event",
+        kills: ["replay::RPL-1::replay_of_no_partition_changes_nothing"]
     },
     faulty! {
         ReplayOfNoSequenceIsOfAll: "an empty list of sequences replays everything",
-        says: "\u{1}",
-        kills: ["replay::RPL-1::replay_of_no_partition_changes_nothing"],
+        says: "no claimable event",
+        kills: ["replay::RPL-1::replay_of_no_partition_changes_nothing"]
     },
     faulty! {
         ReplayKeepsTheListOfTheDead: "replayed dead letters are still listed",
-        says: "\u{1}",
-        kills: ["replay::RPL-1::dead_letters_above_are_gone_and_those_below_stay"],
+        says: "no dead letter has the event id",
+        kills: ["replay::RPL-1::dead_letters_above_are_gone_and_those_below_stay", "replay::RPL-1::a_replayed_dead_letter_that_dies_again_is_one_dead_letter"]
     },
     faulty! {
         TheFirstDeathCounts: "a dead letter that dies again keeps its first attempt and reason",
-        says: "\u{1}",
-        kills: ["replay::RPL-1::a_replayed_dead_letter_that_dies_again_is_one_dead_letter"],
+        says: "attempt and reason of the dead letters to be [(1, \"second\")]",
+        kills: ["replay::RPL-1::a_replayed_dead_letter_that_dies_again_is_one_dead_letter"]
     },
     faulty! {
         ReplayHappensOnce: "the same replay is done only once",
-        says: "\u{1}",
-        kills: ["replay::RPL-1::a_replay_can_be_repeated"],
+        says: "Err(StaleLease)",
+        kills: ["replay::RPL-1::a_replay_can_be_repeated", "replay::RPL-2::replays_at_random_follow_the_rules"]
     },
     faulty! {
         TheFrontierNeverFalls: "the frontier is only ever raised, whatever is replayed or reset",
-        says: "\u{1}",
-        kills: ["replay::RPL-2::the_frontier_falls_to_the_sequence"],
+        says: "the frontier to be 2",
+        kills: ["replay::RPL-2::the_frontier_falls_to_the_sequence", "replay::RPL-2::below_the_start_the_frontier_falls_to_the_sequence", "replay::RPL-2::replays_at_random_follow_the_rules", "replay::RPL-4::the_frontier_falls_to_below_the_lowest_chosen_event", "reset::RPL-5::the_frontier_is_the_new_start"]
     },
     faulty! {
         ReplaySetsTheFrontier: "a replay sets the frontier to its sequence, also upwards",
-        says: "\u{1}",
-        kills: ["replay::RPL-2::a_lower_frontier_stays_where_it_is"],
+        says: "the frontier to be 0",
+        kills: ["replay::RPL-2::a_lower_frontier_stays_where_it_is", "replay::RPL-2::replays_at_random_follow_the_rules", "replay::RPL-3::replay_never_raises_the_frontier"]
     },
     faulty! {
         TheFrontierStopsAtTheStart: "the frontier is never below the group's first start",
-        says: "\u{1}",
-        kills: ["replay::RPL-2::below_the_start_the_frontier_falls_to_the_sequence"],
+        says: "the frontier to be 1",
+        kills: ["replay::RPL-2::below_the_start_the_frontier_falls_to_the_sequence"]
     },
     faulty! {
         ReplayJumpsForward: "a replay beyond what was claimed moves the group forward",
-        says: "\u{1}",
-        kills: ["replay::RPL-3::replay_beyond_what_was_claimed_skips_nothing"],
+        says: "the lease is stale",
+        kills: ["replay::RPL-3::replay_beyond_what_was_claimed_skips_nothing", "replay::RPL-2::replays_at_random_follow_the_rules", "replay::RPL-3::replay_ahead_of_the_start_skips_nothing", "replay::RPL-3::replay_before_anything_was_claimed_changes_nothing", "replay::RPL-3::replay_never_raises_the_frontier"]
     },
     faulty! {
         ReplayRemembersThePosition: "after a replay nothing at or below its sequence is delivered, also what is appended later",
-        says: "\u{1}",
-        kills: ["replay::RPL-3::replay_on_an_empty_stream_skips_no_later_event"],
+        says: "the claimable sequences to be [1, 2, 3]",
+        kills: ["replay::RPL-3::replay_on_an_empty_stream_skips_no_later_event", "replay::RPL-2::replays_at_random_follow_the_rules", "replay::RPL-3::replay_ahead_of_the_start_skips_nothing", "replay::RPL-3::replay_before_anything_was_claimed_changes_nothing", "replay::RPL-3::replay_beyond_what_was_claimed_skips_nothing", "replay::RPL-6::replay_leaves_the_log_alone"]
     },
     faulty! {
         TheDeadAreNotChosen: "a replay of chosen events leaves out the dead",
-        says: "\u{1}",
-        kills: ["replay::RPL-4::chosen_events_are_reopened_in_every_state"],
+        says: "the claimable sequences to be [1, 2, 3, 4, 5]",
+        kills: ["replay::RPL-4::chosen_events_are_reopened_in_every_state"]
     },
     faulty! {
         ChosenEventsReopenAllAbove: "a replay of chosen events reopens everything from the lowest of them",
-        says: "\u{1}",
-        kills: ["replay::RPL-4::events_that_were_not_chosen_stay_as_they_are"],
+        says: "the lease is stale",
+        kills: ["replay::RPL-4::events_that_were_not_chosen_stay_as_they_are", "replay::DLV-4::reopened_events_come_before_later_ones_in_their_order", "replay::RPL-2::replays_at_random_follow_the_rules", "replay::RPL-4::a_chosen_event_below_the_start_is_delivered", "replay::RPL-4::an_unknown_id_reopens_nothing", "replay::RPL-4::chosen_events_are_reopened_in_their_own_partitions", "replay::RPL-4::the_frontier_falls_to_below_the_lowest_chosen_event"]
     },
     faulty! {
         ReplayJumpsToTheChosenEvent: "a chosen event that was never claimed is where the group goes on",
-        says: "\u{1}",
-        kills: ["replay::RPL-4::a_chosen_event_that_was_never_claimed_stays_as_it_is"],
+        says: "the lease is stale",
+        kills: ["replay::RPL-4::a_chosen_event_that_was_never_claimed_stays_as_it_is", "replay::RPL-2::replays_at_random_follow_the_rules"]
     },
     faulty! {
         EventsBelowTheStartCannotBeChosen: "chosen events at or below the group's start are left out",
-        says: "\u{1}",
-        kills: ["replay::RPL-4::a_chosen_event_below_the_start_is_delivered"],
+        says: "the claimable sequences to be [2, 4]",
+        kills: ["replay::RPL-4::a_chosen_event_below_the_start_is_delivered", "replay::RPL-4::an_unknown_id_reopens_nothing"]
     },
     faulty! {
         UnknownIdsAreLeftOut: "unknown ids among those to replay are left out",
-        says: "\u{1}",
-        kills: ["replay::RPL-4::an_unknown_id_reopens_nothing"],
+        says: "Err(Invalid)",
+        kills: ["replay::RPL-4::an_unknown_id_reopens_nothing", "replay::RPL-4::an_id_from_another_stream_is_unknown"]
     },
     faulty! {
         AnUnknownIdStopsHalfWay: "events are reopened one by one until an id is unknown",
-        says: "\u{1}",
-        kills: ["replay::RPL-4::an_unknown_id_reopens_nothing"],
+        says: "no claimable event",
+        kills: ["replay::RPL-4::an_unknown_id_reopens_nothing", "replay::ERR-6::replay_looks_for_the_stream_before_the_group"]
     },
     faulty! {
         IdsAreKnownInAllStreams: "an id that another stream has is no mistake",
-        says: "\u{1}",
-        kills: ["replay::RPL-4::an_id_from_another_stream_is_unknown"],
+        says: "Err(Invalid)",
+        kills: ["replay::RPL-4::an_id_from_another_stream_is_unknown", "replay::ERR-6::replay_looks_for_the_stream_before_the_group"]
     },
     faulty! {
         AnIdTwiceIsOneTooMany: "an id that is given twice is refused, since fewer rows than ids are found",
-        says: "\u{1}",
-        kills: ["replay::RPL-4::an_id_given_twice_counts_once"],
+        says: "invalid events: got 3, allowed is ids of events that are in the stream",
+        kills: ["replay::RPL-4::an_id_given_twice_counts_once"]
     },
     faulty! {
         NoIdsAreAllIds: "a replay of no events is one of all events",
-        says: "\u{1}",
-        kills: ["replay::RPL-4::no_ids_change_nothing"],
+        says: "no claimable event",
+        kills: ["replay::RPL-4::no_ids_change_nothing"]
     },
     faulty! {
         TheFrontierFallsToTheChosenEvent: "the frontier falls to the chosen event instead of below it",
-        says: "\u{1}",
-        kills: ["replay::RPL-4::the_frontier_falls_to_below_the_lowest_chosen_event"],
+        says: "the frontier to be 1",
+        kills: ["replay::RPL-4::the_frontier_falls_to_below_the_lowest_chosen_event", "replay::RPL-2::replays_at_random_follow_the_rules"]
     },
     faulty! {
         EventsAreChosenBySequence: "events with the sequence of a chosen one are reopened in all partitions",
-        says: "\u{1}",
-        kills: ["replay::RPL-4::chosen_events_are_reopened_in_their_own_partitions"],
+        says: "the claimable places (partition, sequence) to be [(0, 2), (2, 1)]",
+        kills: ["replay::RPL-4::chosen_events_are_reopened_in_their_own_partitions", "replay::RPL-4::an_unknown_id_reopens_nothing"]
     },
     faulty! {
         ReopenedEventsComeInTheOrderGiven: "what is reopened is queued in the order in which it was chosen",
-        says: "\u{1}",
-        kills: ["replay::DLV-4::reopened_events_come_before_later_ones_in_their_order"],
+        says: "the order of delivery to be [2, 4, 6]",
+        kills: ["replay::DLV-4::reopened_events_come_before_later_ones_in_their_order", "replay::RPL-4::an_unknown_id_reopens_nothing", "replay::RPL-4::chosen_events_are_reopened_in_every_state", "replay::RPL-4::the_frontier_falls_to_below_the_lowest_chosen_event", "replay::RPL-6::replay_leaves_other_groups_alone"]
     },
     faulty! {
         ReplayIsForAllGroups: "a replay is done for every group of the stream",
-        says: "\u{1}",
-        kills: ["replay::RPL-6::replay_leaves_other_groups_alone"],
+        says: "the lease is stale",
+        kills: ["replay::RPL-6::replay_leaves_other_groups_alone"]
     },
     faulty! {
         ReplayAppendsAgain: "a replay appends the events to the log again",
-        says: "\u{1}",
-        kills: ["replay::RPL-6::replay_leaves_the_log_alone"],
+        says: "the log to be equal",
+        kills: ["replay::RPL-6::replay_leaves_the_log_alone", "replay::RPL-1::a_group_that_started_at_the_end_can_go_back", "replay::RPL-1::a_replay_can_be_repeated", "replay::RPL-1::a_replayed_lease_is_stale_after_the_event_was_claimed_again", "replay::RPL-1::a_replayed_lease_settles_nothing", "replay::RPL-1::an_expired_lease_is_replayed_too", "replay::RPL-1::attempts_begin_again_after_a_replay", "replay::RPL-1::replay_after_a_sequence_is_exclusive", "replay::RPL-1::replay_below_the_start_moves_the_start_back", "replay::RPL-1::replay_ends_the_wait_of_a_retry", "replay::RPL-1::replay_of_no_partition_changes_nothing", "replay::RPL-1::replay_of_one_partition_leaves_the_others", "replay::RPL-1::replay_reopens_what_was_acked_and_what_is_dead", "replay::RPL-1::what_is_at_or_below_the_sequence_stays_as_it_is", "replay::RPL-2::the_frontier_falls_to_the_sequence", "replay::RPL-3::replay_ahead_of_the_start_skips_nothing", "replay::RPL-3::replay_before_anything_was_claimed_changes_nothing", "replay::RPL-3::replay_beyond_what_was_claimed_skips_nothing", "replay::RPL-6::replay_leaves_other_groups_alone", "replay::RPL-7::acks_that_race_a_replay_lose_no_event", "replay::RPL-7::fetches_that_race_a_replay_lose_no_event", "replay::RPL-7::no_batch_of_leases_from_before_settles_after", "reset::RPL-5::a_group_that_was_reset_forward_can_be_replayed"]
     },
     faulty! {
         ReplayInTwoSteps: "acks that come in between the two steps of a replay stay acked",
-        says: "\u{1}",
-        kills: ["replay::RPL-7::acks_that_race_a_replay_lose_no_event"],
+        says: "the claimable sequences to be [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]",
+        kills: ["replay::RPL-7::acks_that_race_a_replay_lose_no_event"]
     },
     faulty! {
         ReplayLosesRacingClaims: "what is claimed while a replay is under way is lost",
-        says: "\u{1}",
-        kills: ["replay::RPL-7::fetches_that_race_a_replay_lose_no_event"],
+        says: "what was delivered since the replay to be [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]",
+        kills: ["replay::RPL-7::fetches_that_race_a_replay_lose_no_event"]
     },
     faulty! {
         ABatchOfAcksIgnoresReplays: "a batch of acks lets leases from before a replay through",
-        says: "\u{1}",
-        kills: ["replay::RPL-7::no_batch_of_leases_from_before_settles_after"],
+        says: "Err(StaleLease)",
+        kills: ["replay::RPL-7::no_batch_of_leases_from_before_settles_after"]
     },
     faulty! {
         WhatIsMissingIsReplayed: "a replay of a missing group is Ok",
-        says: "\u{1}",
-        kills: ["replay::ERR-6::replay_looks_for_the_stream_before_the_group"],
+        says: "Err(GroupNotFound)",
+        kills: ["replay::ERR-6::replay_looks_for_the_stream_before_the_group"]
     },
     faulty! {
         ReplayLooksForTheGroupAlone: "a replay on a missing stream says that the group is missing",
-        says: "\u{1}",
-        kills: ["replay::ERR-6::replay_looks_for_the_stream_before_the_group"],
+        says: "Err(StreamNotFound)",
+        kills: ["replay::ERR-6::replay_looks_for_the_stream_before_the_group"]
     },
     faulty! {
         ReplayChecksAsItGoes: "partitions are replayed one by one until one is out of range",
-        says: "\u{1}",
-        kills: ["replay::ERR-8::replay_of_a_partition_out_of_range_reopens_nothing"],
+        says: "no reopened event",
+        kills: ["replay::ERR-8::replay_of_a_partition_out_of_range_reopens_nothing"]
     },
 ];
 
