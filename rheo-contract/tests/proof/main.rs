@@ -41,6 +41,8 @@ fn main() -> ExitCode {
 
 fn certify(harness: impl Harness) -> Result<Certificate, Failed> {
     let mut settings = Settings::default();
+    // What random steps find must not depend on luck here.
+    settings.seed = 1;
     settings.deadline = Duration::from_secs(10);
     let suite = Suite::new(harness, settings)?;
     Ok(suite.certify(|_| true)?)
