@@ -364,6 +364,11 @@ impl Group {
         ))
     }
 
+    /// The first hundred dead letters.
+    pub(crate) async fn first_dead_letters(&self) -> Outcome<Vec<DeadLetter>> {
+        self.dead_letters_with(&DeadLetterOptions::new()).await
+    }
+
     /// One page of dead letters.
     pub(crate) async fn dead_letters_with(
         &self,

@@ -179,7 +179,11 @@ async fn streams_are_listed_by_the_bytes_of_their_names(t: Fixture) -> Outcome {
 
     let seen = streams(&t, &ListOptions::new()).await?;
 
-    expect_eq("the streams", seen, NAMES.iter().map(ToString::to_string).collect())
+    expect_eq(
+        "the streams",
+        seen,
+        NAMES.iter().map(ToString::to_string).collect(),
+    )
 }
 
 /// Whether there are events in them or not.
@@ -219,7 +223,11 @@ async fn streams_are_listed_above_after(t: Fixture) -> Outcome {
     for (after, expected) in BOUNDS {
         let options = ListOptions::new().with_after(StreamName::new(after)?);
         let seen = streams(&t, &options).await?;
-        expect_eq(&format!("the streams above {after:?}"), seen, owned(expected))?;
+        expect_eq(
+            &format!("the streams above {after:?}"),
+            seen,
+            owned(expected),
+        )?;
     }
     Ok(())
 }
@@ -286,7 +294,11 @@ async fn groups_are_listed_above_after(t: Fixture) -> Outcome {
     for (after, expected) in BOUNDS {
         let options = ListOptions::new().with_after(GroupName::new(after)?);
         let seen = groups(&stream, &options).await?;
-        expect_eq(&format!("the groups above {after:?}"), seen, owned(expected))?;
+        expect_eq(
+            &format!("the groups above {after:?}"),
+            seen,
+            owned(expected),
+        )?;
     }
     Ok(())
 }
@@ -317,7 +329,11 @@ async fn the_groups_of_other_streams_are_not_listed(t: Fixture) -> Outcome {
     for name in names {
         let stream = t.existing_stream(StreamName::new(name)?);
         let seen = groups(&stream, &ListOptions::new()).await?;
-        expect_eq(&format!("the groups of {name:?}"), seen, vec![format!("of {name}")])?;
+        expect_eq(
+            &format!("the groups of {name:?}"),
+            seen,
+            vec![format!("of {name}")],
+        )?;
     }
     Ok(())
 }
@@ -461,7 +477,11 @@ async fn group_info_changes_nothing(t: Fixture) -> Outcome {
     let first = info(&group).await?;
     let second = info(&group).await?;
 
-    expect(first == second, format!("the same again: {first:?}"), format!("{second:?}"))?;
+    expect(
+        first == second,
+        format!("the same again: {first:?}"),
+        format!("{second:?}"),
+    )?;
     group.expect_current(&lease).await?;
     group.expect_claimable("b", &[2]).await?;
     let log = group.stream.read(P0).await?;

@@ -99,7 +99,10 @@ async fn each_partition_counts_from_1(t: Fixture) -> Outcome {
     for number in [2, 0, 2, 2, 0, 2] {
         let partition = Partition::new(number);
         let events = stream.append_to(partition, 1).await?;
-        given.entry(partition).or_default().extend(sequences(&events));
+        given
+            .entry(partition)
+            .or_default()
+            .extend(sequences(&events));
     }
 
     for (number, count) in [(0, 2), (1, 0), (2, 4)] {
@@ -135,7 +138,9 @@ async fn a_group_gets_the_events_of_all_partitions(t: Fixture) -> Outcome {
     let group = group_with(&t, &[2, 0, 3, 1]).await?;
 
     let places = [(0, 1), (0, 2), (2, 1), (2, 2), (2, 3), (3, 1)];
-    group.ack(&group.expect_claimable_at("a", &places).await?).await?;
+    group
+        .ack(&group.expect_claimable_at("a", &places).await?)
+        .await?;
 
     group.stream.append_to(P1, 1).await?;
     group.expect_claimable_at("a", &[(1, 1)]).await?;
@@ -154,7 +159,11 @@ async fn each_partition_is_delivered_in_its_own_order(t: Fixture) -> Outcome {
     for number in 0..3 {
         let of_it = |lease: &&Lease| lease.event.partition.number() == number;
         let own: Vec<Lease> = leases.iter().filter(of_it).cloned().collect();
-        expect_eq("a partition's order of delivery", sequences_of(&own), vec![1, 2, 3])?;
+        expect_eq(
+            "a partition's order of delivery",
+            sequences_of(&own),
+            vec![1, 2, 3],
+        )?;
     }
     Ok(())
 }
@@ -172,7 +181,11 @@ async fn a_fetch_is_restricted_to_the_selected_partitions(t: Fixture) -> Outcome
     let places = vec![(1, 1), (1, 2), (3, 1), (3, 2)];
     expect_eq("what partitions 1 and 3 give", places_of(&some), places)?;
     let one = group.gather(from(&[2, 3])?, 8).await?;
-    expect_eq("what is left in 2 and 3", places_of(&one), vec![(2, 1), (2, 2)])
+    expect_eq(
+        "what is left in 2 and 3",
+        places_of(&one),
+        vec![(2, 1), (2, 2)],
+    )
 }
 
 /// Everything in one partition is leased or waits; the others go on, one event at a time.
@@ -184,7 +197,11 @@ async fn a_blocked_partition_holds_no_other(t: Fixture) -> Outcome {
     for sequence in 1..=3 {
         group.stream.append_to(P1, 1).await?;
         let lease = group.fetch_one("b").await?;
-        expect_eq("what is claimable", places_of(&[lease]), vec![(1, sequence)])?;
+        expect_eq(
+            "what is claimable",
+            places_of(&[lease]),
+            vec![(1, sequence)],
+        )?;
     }
     group.expect_nothing("b").await
 }
@@ -279,7 +296,13 @@ async fn lag_gives_every_partition_in_ascending_order(t: Fixture) -> Outcome {
     let rows: Vec<(u32, u64, u64)> = lag
         .partitions
         .iter()
-        .map(|p| (p.partition.number(), p.frontier.get(), p.high_watermark.get()))
+        .map(|p| {
+            (
+                p.partition.number(),
+                p.frontier.get(),
+                p.high_watermark.get(),
+            )
+        })
         .collect();
     let expected: Vec<(u32, u64, u64)> = (0..)
         .zip(counts)

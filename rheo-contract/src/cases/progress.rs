@@ -367,8 +367,14 @@ async fn lag_grows_with_appends_and_shrinks_with_acks(t: Fixture) -> Outcome {
         group.ack(&[group.fetch_one("a").await?]).await?;
         expect_eq("the lag", group.lag().await?.total(), left)?;
     }
-    let watermark = group.lag().await?.partitions[0].high_watermark.get();
-    expect_eq("the high watermark", watermark, 3)
+    let watermarks: Vec<u64> = group
+        .lag()
+        .await?
+        .partitions
+        .iter()
+        .map(|progress| progress.high_watermark.get())
+        .collect();
+    expect_eq("the high watermark of each partition", watermarks, vec![3])
 }
 
 /// A consumer that claims everything and does nothing is behind by everything.
@@ -383,7 +389,8 @@ async fn claims_alone_are_no_progress(t: Fixture) -> Outcome {
 /// While acks come in from all sides, progress is told late rather than early, and never backwards.
 async fn lag_is_never_ahead_of_racing_acks(t: Fixture) -> Outcome {
     let group = t.group_with_events(24).await?;
-    let leases = group.fetch_exactly("a", 24).await?;
+    let mut leases = group.fetch_exactly("a", 24).await?;
+    leases.truncate(23);
     let begun = Arc::new(AtomicU64::new(0));
 
     let mut tasks = JoinSet::new();
@@ -399,7 +406,7 @@ async fn lag_is_never_ahead_of_racing_acks(t: Fixture) -> Outcome {
     let watched = group.clone();
     tasks.spawn(async move {
         let mut before = 0;
-        while before < 24 && begun.load(Ordering::SeqCst) < 24 {
+        while begun.load(Ordering::SeqCst) < 23 {
             let frontier = watched.frontier(P0).await?;
             let most = begun.load(Ordering::SeqCst);
             expect(
@@ -414,7 +421,7 @@ async fn lag_is_never_ahead_of_racing_acks(t: Fixture) -> Outcome {
     });
     finished(tasks).await?;
 
-    group.expect_frontier(24).await
+    group.expect_frontier(23).await
 }
 
 /// Monitoring asks all the time: an expired lease is still its holder's, and nothing is claimed.

@@ -1,5 +1,446 @@
 //! Defects that the cases of `partitions` are there for.
 
-use super::Faulty;
+use std::collections::HashMap;
+use std::sync::Mutex;
 
-pub(super) const FAULTY: &[Faulty] = &[];
+use rheo_core::{
+    ConsumerId, Event, FetchOptions, GroupName, GroupOptions, Lag, Lease, NewEvent, Partition,
+    Partitions, Replay, ResetOptions, Result, Sequence, Start, StreamName, async_trait,
+};
+
+use super::Faulty;
+use crate::book::{Book, held};
+use crate::defect::{Defect, Real};
+
+pub(super) const FAULTY: &[Faulty] = &[
+    faulty! {
+        SequencesRunThroughTheStream: "append gives sequences that count through all partitions",
+        says: "the sequences that append gave to be [1, 2]",
+        kills: ["partitions::LOG-1::each_partition_counts_from_1"]
+    },
+    faulty! {
+        PartitionsAreBytes: "the number of a partition is kept in a byte",
+        says: "the number of events in a partition to be 1",
+        kills: ["partitions::STR-1::a_stream_of_1_024_partitions_works"]
+    },
+    faulty! {
+        ConsumersStickToAPartition: "a consumer is bound to the partition that it found work in first",
+        says: "the claimable places (partition, sequence) to be [(1, 1)]",
+        kills: ["partitions::DLV-1::a_group_gets_the_events_of_all_partitions", "partitions::DLV-3::a_fetch_is_restricted_to_the_selected_partitions", "partitions::LSE-5::attempts_are_counted_in_each_partition", "replay::RPL-1::each_partition_is_replayed_after_its_own_sequence", "replay::RPL-4::chosen_events_are_reopened_in_their_own_partitions"]
+    },
+    faulty! {
+        TheLastPartitionIsDeliveredBackwards: "from all partitions but the first, leases come in reverse",
+        says: "a partition's order of delivery to be [1, 2, 3]",
+        kills: ["partitions::DLV-4::each_partition_is_delivered_in_its_own_order"]
+    },
+    faulty! {
+        OnlyTheFirstSelectedPartitionCounts: "of several selected partitions only the first is looked at",
+        says: "what partitions 1 and 3 give to be [(1, 1), (1, 2), (3, 1), (3, 2)]",
+        kills: ["partitions::DLV-3::a_fetch_is_restricted_to_the_selected_partitions"]
+    },
+    faulty! {
+        NoSelectedPartitionIsAll: "an empty selection of partitions is one of all",
+        says: "no lease",
+        kills: ["partitions::DLV-3::a_fetch_is_restricted_to_the_selected_partitions"]
+    },
+    faulty! {
+        TheLongestBacklogIsServedAlone: "only the partition with the greatest lag is looked at",
+        says: "one lease, since an event is claimable",
+        kills: ["partitions::DLV-3::a_blocked_partition_holds_no_other", "dead_letters::DLQ-5::dead_letters_are_in_order_of_partition_first", "dead_letters::DLQ-5::pages_of_dead_letters_join_up_across_partitions", "inspect::OPS-3::group_info_counts_over_all_partitions", "partitions::DLV-1::a_group_gets_the_events_of_all_partitions", "partitions::DLV-2::each_partition_has_its_own_start", "partitions::DLV-2::the_end_is_each_partitions_own", "partitions::DLV-4::each_partition_is_delivered_in_its_own_order", "partitions::FRN-1::each_partition_has_its_own_frontier", "partitions::LSE-2::one_sequence_in_two_partitions_is_two_deliveries", "partitions::STR-1::a_stream_of_1_024_partitions_works", "replay::RPL-1::each_partition_is_replayed_after_its_own_sequence", "replay::RPL-1::replay_of_one_partition_leaves_the_others", "replay::RPL-4::chosen_events_are_reopened_in_their_own_partitions", "reset::RPL-5::a_partition_that_the_start_does_not_name_starts_at_its_beginning", "reset::RPL-5::a_start_beyond_one_partition_drops_nothing_in_any", "reset::RPL-5::a_start_for_a_partition_that_is_not_selected_is_invalid", "reset::RPL-5::a_start_is_checked_in_the_selected_partitions_alone", "reset::RPL-5::reset_of_one_partition_leaves_the_others"]
+    },
+    faulty! {
+        SettlingIgnoresThePartition: "an ack settles the event's namesakes in other partitions too",
+        says: "the lease is stale",
+        kills: ["partitions::LSE-2::one_sequence_in_two_partitions_is_two_deliveries", "partitions::DLV-1::a_group_gets_the_events_of_all_partitions", "partitions::FRN-1::each_partition_has_its_own_frontier", "partitions::FRN-1::frontiers_of_several_partitions_follow_random_work", "partitions::STR-1::a_stream_of_1_024_partitions_works", "replay::RPL-1::each_partition_is_replayed_after_its_own_sequence", "replay::RPL-1::replay_of_one_partition_leaves_the_others", "replay::RPL-4::chosen_events_are_reopened_in_their_own_partitions", "reset::RPL-5::a_partition_that_the_start_does_not_name_starts_at_its_beginning", "reset::RPL-5::a_start_beyond_one_partition_drops_nothing_in_any", "reset::RPL-5::a_start_for_a_partition_that_is_not_selected_is_invalid", "reset::RPL-5::reset_of_one_partition_leaves_the_others"]
+    },
+    faulty! {
+        AttemptsIgnoreThePartition: "attempts are counted by sequence, over all partitions",
+        says: "the attempt in partition 1 to be [1]",
+        kills: ["partitions::LSE-5::attempts_are_counted_in_each_partition", "replay::RPL-2::replays_at_random_follow_the_rules"]
+    },
+    faulty! {
+        OneStartIsForAllPartitions: "of a start for each partition, the lowest is used for all",
+        says: "the claimable places (partition, sequence) to be [(0, 3), (1, 2), (2, 1)]",
+        kills: ["partitions::DLV-2::each_partition_has_its_own_start"]
+    },
+    faulty! {
+        TheEndIsThatOfTheLongest: "a start at the end skips as much in each partition as in the longest",
+        says: "the claimable places (partition, sequence) to be [(0, 4), (1, 2), (2, 1)]",
+        kills: ["partitions::DLV-2::the_end_is_each_partitions_own"]
+    },
+    faulty! {
+        OneFrontierIsForAllPartitions: "the lowest frontier is given for all partitions",
+        says: "the frontiers to be [1, 2, 1]",
+        kills: ["partitions::FRN-1::each_partition_has_its_own_frontier", "partitions::FRN-1::frontiers_of_several_partitions_follow_random_work", "partitions::FRN-4::lag_gives_every_partition_in_ascending_order"]
+    },
+    faulty! {
+        EmptyPartitionsHaveNoLag: "partitions without events are left out of lag",
+        says: "partition, frontier and high watermark to be equal",
+        kills: ["partitions::FRN-4::lag_gives_every_partition_in_ascending_order", "inspect::OPS-3::group_info_gives_the_progress_that_lag_gives", "partitions::FRN-1::frontiers_of_several_partitions_follow_random_work", "progress::FRN-1::the_frontier_follows_random_work", "progress::FRN-4::the_lag_of_an_empty_stream_is_nothing"]
+    },
+    faulty! {
+        PartitionsAreOrderedAsText: "lag gives partitions in the order of their numbers as text",
+        says: "partition, frontier and high watermark to be equal",
+        kills: ["partitions::FRN-4::lag_gives_every_partition_in_ascending_order"]
+    },
+];
+
+#[derive(Default)]
+struct SequencesRunThroughTheStream {
+    counters: Mutex<HashMap<StreamName, Sequence>>,
+}
+
+#[async_trait]
+impl Defect for SequencesRunThroughTheStream {
+    async fn append_batch(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        events: Vec<NewEvent>,
+    ) -> Result<Vec<Event>> {
+        let mut appended = real.backend.append_batch(stream, events).await?;
+        for event in &mut appended {
+            let mut counters = held(&self.counters);
+            let counter = counters.entry(stream.clone()).or_default();
+            *counter = counter.next();
+            event.sequence = *counter;
+        }
+        Ok(appended)
+    }
+}
+
+#[derive(Default)]
+struct PartitionsAreBytes;
+
+#[async_trait]
+impl Defect for PartitionsAreBytes {
+    async fn append_batch(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        events: Vec<NewEvent>,
+    ) -> Result<Vec<Event>> {
+        let mut events = events;
+        for event in &mut events {
+            event.partition = event
+                .partition
+                .map(|partition| Partition::new(partition.number() & 0xff));
+        }
+        real.backend.append_batch(stream, events).await
+    }
+}
+
+#[derive(Default)]
+struct ConsumersStickToAPartition {
+    bound: Mutex<HashMap<(StreamName, GroupName, ConsumerId), Partition>>,
+}
+
+#[async_trait]
+impl Defect for ConsumersStickToAPartition {
+    async fn fetch(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        options: &FetchOptions,
+    ) -> Result<Vec<Lease>> {
+        let key = (stream.clone(), group.clone(), options.consumer.clone());
+        let mut options = options.clone();
+        if let Some(partition) = held(&self.bound).get(&key) {
+            options = options.with_partitions(*partition);
+        }
+        let leases = real.backend.fetch(stream, group, &options).await?;
+        if let Some(lease) = leases.first() {
+            held(&self.bound).insert(key, lease.event.partition);
+        }
+        Ok(leases)
+    }
+}
+
+#[derive(Default)]
+struct TheLastPartitionIsDeliveredBackwards;
+
+#[async_trait]
+impl Defect for TheLastPartitionIsDeliveredBackwards {
+    async fn fetch(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        options: &FetchOptions,
+    ) -> Result<Vec<Lease>> {
+        let leases = real.backend.fetch(stream, group, options).await?;
+        let is_first = |lease: &Lease| lease.event.partition == Partition::ZERO;
+        let (mut first, rest): (Vec<Lease>, Vec<Lease>) = leases.into_iter().partition(is_first);
+        first.extend(rest.into_iter().rev());
+        Ok(first)
+    }
+}
+
+#[derive(Default)]
+struct OnlyTheFirstSelectedPartitionCounts;
+
+#[async_trait]
+impl Defect for OnlyTheFirstSelectedPartitionCounts {
+    async fn fetch(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        options: &FetchOptions,
+    ) -> Result<Vec<Lease>> {
+        let mut options = options.clone();
+        if let Partitions::Only(partitions) = &mut options.partitions {
+            *partitions = partitions.iter().take(1).copied().collect();
+        }
+        real.backend.fetch(stream, group, &options).await
+    }
+}
+
+#[derive(Default)]
+struct NoSelectedPartitionIsAll;
+
+#[async_trait]
+impl Defect for NoSelectedPartitionIsAll {
+    async fn fetch(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        options: &FetchOptions,
+    ) -> Result<Vec<Lease>> {
+        let mut options = options.clone();
+        if options.partitions == Partitions::only([]) {
+            options.partitions = Partitions::All;
+        }
+        real.backend.fetch(stream, group, &options).await
+    }
+}
+
+#[derive(Default)]
+struct TheLongestBacklogIsServedAlone;
+
+#[async_trait]
+impl Defect for TheLongestBacklogIsServedAlone {
+    async fn fetch(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        options: &FetchOptions,
+    ) -> Result<Vec<Lease>> {
+        let lag = real.backend.lag(stream, group).await?;
+        let longest = lag
+            .partitions
+            .iter()
+            .rev()
+            .max_by_key(|progress| progress.lag());
+        match (longest, &options.partitions) {
+            (Some(progress), Partitions::All) => {
+                let options = options.clone().with_partitions(progress.partition);
+                real.backend.fetch(stream, group, &options).await
+            }
+            _ => real.backend.fetch(stream, group, options).await,
+        }
+    }
+}
+
+#[derive(Default)]
+struct SettlingIgnoresThePartition {
+    book: Book,
+}
+
+#[async_trait]
+impl Defect for SettlingIgnoresThePartition {
+    async fn fetch(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        options: &FetchOptions,
+    ) -> Result<Vec<Lease>> {
+        self.book.fetch(real, stream, group, options).await
+    }
+    async fn ack(&self, real: &Real, lease: &Lease) -> Result<()> {
+        real.backend.ack(lease).await?;
+        for other in self
+            .book
+            .current(real, &lease.event.stream, &lease.group)
+            .await
+        {
+            if other.event.sequence == lease.event.sequence {
+                real.backend.ack(&other).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[derive(Default)]
+struct AttemptsIgnoreThePartition {
+    attempts: Mutex<HashMap<(StreamName, GroupName, Sequence), u32>>,
+}
+
+#[async_trait]
+impl Defect for AttemptsIgnoreThePartition {
+    async fn fetch(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        options: &FetchOptions,
+    ) -> Result<Vec<Lease>> {
+        let mut leases = real.backend.fetch(stream, group, options).await?;
+        for lease in &mut leases {
+            let key = (stream.clone(), group.clone(), lease.event.sequence);
+            let mut attempts = held(&self.attempts);
+            let attempt = attempts.entry(key).or_default();
+            *attempt += 1;
+            lease.attempt = *attempt;
+        }
+        Ok(leases)
+    }
+    async fn replay(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        replay: &Replay,
+    ) -> Result<()> {
+        held(&self.attempts).clear();
+        real.backend.replay(stream, group, replay).await
+    }
+    async fn reset_group(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        options: &ResetOptions,
+    ) -> Result<()> {
+        held(&self.attempts).clear();
+        real.backend.reset_group(stream, group, options).await
+    }
+}
+
+#[derive(Default)]
+struct OneStartIsForAllPartitions;
+
+#[async_trait]
+impl Defect for OneStartIsForAllPartitions {
+    async fn create_group(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        options: &GroupOptions,
+    ) -> Result<()> {
+        match &options.start {
+            Start::AfterSequences(sequences) if !sequences.is_empty() => {
+                let lowest = sequences.values().min().copied().unwrap_or_default();
+                let options = options.clone().with_start(Start::AfterSequence(lowest));
+                real.backend.create_group(stream, group, &options).await
+            }
+            _ => real.backend.create_group(stream, group, options).await,
+        }
+    }
+}
+
+#[derive(Default)]
+struct TheEndIsThatOfTheLongest {
+    ends: Mutex<HashMap<(StreamName, GroupName), Sequence>>,
+}
+
+#[async_trait]
+impl Defect for TheEndIsThatOfTheLongest {
+    async fn create_group(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        options: &GroupOptions,
+    ) -> Result<()> {
+        real.backend.create_group(stream, group, options).await?;
+        if options.start == Start::End {
+            let lag = real.backend.lag(stream, group).await?;
+            let longest = lag
+                .partitions
+                .iter()
+                .map(|p| p.high_watermark)
+                .max()
+                .unwrap_or_default();
+            held(&self.ends).insert((stream.clone(), group.clone()), longest);
+        }
+        Ok(())
+    }
+    async fn replay(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        replay: &Replay,
+    ) -> Result<()> {
+        held(&self.ends).clear();
+        real.backend.replay(stream, group, replay).await
+    }
+    async fn fetch(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        options: &FetchOptions,
+    ) -> Result<Vec<Lease>> {
+        let mut leases = real.backend.fetch(stream, group, options).await?;
+        let end = held(&self.ends)
+            .get(&(stream.clone(), group.clone()))
+            .copied()
+            .unwrap_or_default();
+        leases.retain(|lease| lease.event.sequence > end);
+        Ok(leases)
+    }
+}
+
+#[derive(Default)]
+struct OneFrontierIsForAllPartitions;
+
+#[async_trait]
+impl Defect for OneFrontierIsForAllPartitions {
+    async fn lag(&self, real: &Real, stream: &StreamName, group: &GroupName) -> Result<Lag> {
+        let mut lag = real.backend.lag(stream, group).await?;
+        let lowest = lag
+            .partitions
+            .iter()
+            .map(|p| p.frontier)
+            .min()
+            .unwrap_or_default();
+        lag.partitions
+            .iter_mut()
+            .for_each(|progress| progress.frontier = lowest);
+        Ok(lag)
+    }
+}
+
+#[derive(Default)]
+struct EmptyPartitionsHaveNoLag;
+
+#[async_trait]
+impl Defect for EmptyPartitionsHaveNoLag {
+    async fn lag(&self, real: &Real, stream: &StreamName, group: &GroupName) -> Result<Lag> {
+        let mut lag = real.backend.lag(stream, group).await?;
+        lag.partitions
+            .retain(|progress| progress.high_watermark > Sequence::ZERO);
+        Ok(lag)
+    }
+}
+
+#[derive(Default)]
+struct PartitionsAreOrderedAsText;
+
+#[async_trait]
+impl Defect for PartitionsAreOrderedAsText {
+    async fn lag(&self, real: &Real, stream: &StreamName, group: &GroupName) -> Result<Lag> {
+        let mut lag = real.backend.lag(stream, group).await?;
+        lag.partitions
+            .sort_by_key(|progress| progress.partition.to_string());
+        Ok(lag)
+    }
+}
