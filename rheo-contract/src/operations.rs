@@ -105,7 +105,10 @@ impl Target {
             }
             Operation::DeadLetters => {
                 let options = DeadLetterOptions::new();
-                backend.dead_letters(stream, group, &options).await.map(drop)
+                backend
+                    .dead_letters(stream, group, &options)
+                    .await
+                    .map(drop)
             }
             Operation::GroupInfo => backend.group_info(stream, group).await.map(drop),
             Operation::WaitForWork => {

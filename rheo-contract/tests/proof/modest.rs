@@ -165,7 +165,10 @@ impl Defect for Modest {
     ) -> Result<GroupInfo> {
         self.offer(real, OptionalOperation::GroupInfo).await?;
         let mut info = real.backend.group_info(stream, group).await?;
-        if self.0.contains(&Gate::Guarantee(Guarantee::ContiguousFrontier)) {
+        if self
+            .0
+            .contains(&Gate::Guarantee(Guarantee::ContiguousFrontier))
+        {
             info.lag = Lag::default();
         }
         Ok(info)
