@@ -683,7 +683,9 @@ async fn each_partition_comes_in_order(t: Fixture) -> Outcome {
 async fn what_comes_again_goes_before_what_is_new(t: Fixture) -> Outcome {
     let group = t.group_with_events(8).await?;
     let lost = group.fetch_briefly("a", 3).await?;
-    let held = group.fetch_exactly("a", 3).await?;
+    let hour = LeaseDuration::new(Duration::from_secs(3_600))?;
+    let held = options("a")?.with_lease_duration(hour);
+    let held = group.gather(held, 3).await?;
     Step::Retry.on(&t.backend, &held[1]).await?;
     t.backend.ack(&lost[1]).await?;
     t.let_lease_expire(&lost[2]).await;

@@ -262,7 +262,8 @@ async fn each_delay_is_its_own(t: Fixture) -> Outcome {
     let due = t.now().saturating_add(t.brief());
     t.backend.retry(&leases[2], &RetryOptions::new()).await?;
 
-    group.expect_claimable("b", &[3]).await?;
+    let at_once = group.expect_claimable("b", &[3]).await?;
+    group.ack(&at_once).await?;
     t.until(due).await;
     group.expect_claimable("b", &[2]).await?;
     Ok(())

@@ -7,6 +7,7 @@ mod defect;
 mod faulty;
 mod harness;
 mod modest;
+mod tweak;
 mod variants;
 
 use std::collections::BTreeMap;

@@ -1,23 +1,318 @@
 //! Defects that the cases of `leases` are there for.
 
-use rheo_core::{Lease, Result, async_trait};
+use std::collections::{HashMap, HashSet};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use rheo_core::{
+    Cause, DeadLetter, DeadLetterOptions, Error, FetchOptions, GroupName, Lease, LeaseDuration,
+    LeaseId, Partitions, Reason, Replay, Result, RetryDelay, RetryOptions, RetryOutcome,
+    StreamName, Timestamp, async_trait,
+};
 
 use super::Faulty;
 use crate::defect::{Defect, Real};
+use crate::tweak::{Aliases, Back, Claims, Place, Step, Tweak, lock, place_of, void};
 
-pub(super) const FAULTY: &[Faulty] = &[faulty! {
-    AckIsAlwaysFine: "an ack of any lease is Ok",
-    says: "Err(StaleLease)",
-    kills: [
-            "leases::LSE-2::a_replaced_lease_settles_nothing",
-            "lifecycle::ERR-7::a_closed_handle_settles_no_batch",
-            "lifecycle::ERR-7::a_closed_handle_settles_nothing",
-            "lifecycle::STR-5::making_indexes_again_keeps_deliveries",
-            "unavailable::ERR-4::without_a_store_each_lease_of_a_batch_has_its_error",
-            "unavailable::ERR-4::without_a_store_no_lease_is_stale",
-            "unavailable::ERR-6::no_store_comes_before_what_is_missing",
-        ],
-}];
+pub(super) const FAULTY: &[Faulty] = &[
+    faulty! {
+        LeaseIdIsEventAndAttempt: "the lease id is made of the event and the attempt",
+        says: "the number of lease ids",
+        kills: ["leases::LSE-1::every_claim_has_a_lease_id_of_its_own"],
+    },
+    faulty! {
+        LeaseIdIsTheClaim: "the lease id is made of all that the claim is about, and its attempt",
+        says: "the number of lease ids of three claims to be 3",
+        kills: ["leases::LSE-1::a_replayed_event_gets_a_new_lease_id"],
+    },
+    faulty! {
+        LeaseIdIsACounter: "the lease id is a counter",
+        says: "differ in at least 8 characters",
+        kills: ["leases::LSE-1::a_lease_id_cannot_be_guessed_from_another"],
+    },
+    faulty! {
+        AckIsAlwaysFine: "an ack of any lease is Ok",
+        says: "Err(StaleLease)",
+        kills: ["leases::LSE-2::a_replaced_lease_settles_nothing"],
+    },
+    faulty! {
+        LeaseIdIsIgnored: "a settle finds the claim by event and group alone",
+        says: "Err(StaleLease)",
+        kills: ["leases::LSE-2::a_replaced_lease_settles_nothing"],
+    },
+    faulty! {
+        StaleRenewalIsWritten: "a renewal is written before the lease id is compared",
+        says: "one lease, since an event is claimable",
+        kills: ["leases::LSE-2::a_replaced_lease_moves_no_expiry"],
+    },
+    faulty! {
+        AckOfNothingIsFine: "an ack that finds no claim is Ok",
+        says: "Err(StaleLease)",
+        kills: ["leases::LSE-2::an_acked_lease_is_stale"],
+    },
+    faulty! {
+        SecondSettleIsFine: "a lease that was settled may be settled otherwise, to no effect",
+        says: "Err(StaleLease)",
+        kills: ["leases::LSE-7::a_lease_is_settled_once"],
+    },
+    faulty! {
+        RetriedLeaseAcks: "a lease that was retried can still be acked",
+        says: "Err(StaleLease)",
+        kills: ["leases::LSE-2::a_retried_lease_is_stale"],
+    },
+    faulty! {
+        DelayedRetryIsALongLease: "a retry with a delay lengthens the lease",
+        says: "Err(StaleLease)",
+        kills: ["leases::LSE-2::a_lease_whose_event_waits_is_stale"],
+    },
+    faulty! {
+        RejectMayBeRepeated: "a second reject is Ok",
+        says: "Err(StaleLease)",
+        kills: ["leases::LSE-2::a_rejected_lease_is_stale"],
+    },
+    faulty! {
+        DeadLetterComesBeforeTheCheck: "a reject writes its dead letter before it looks at the lease",
+        says: "no dead letters",
+        kills: ["leases::LSE-2::a_stale_lease_makes_no_dead_letter"],
+    },
+    faulty! {
+        ReplayKeepsClaims: "leases from before a replay after a sequence still settle",
+        says: "Err(StaleLease)",
+        kills: ["leases::LSE-2::a_lease_from_before_a_replay_is_stale"],
+    },
+    faulty! {
+        ReplayOfEventsKeepsClaims: "leases from before a replay of chosen events still settle",
+        says: "Err(StaleLease)",
+        kills: ["leases::LSE-2::a_lease_of_a_chosen_event_that_was_replayed_is_stale"],
+    },
+    faulty! {
+        ResetKeepsClaims: "leases from before a reset still settle",
+        says: "Err(StaleLease)",
+        kills: ["leases::LSE-2::a_lease_from_before_a_reset_is_stale"],
+    },
+    faulty! {
+        GroupIsNotCompared: "a lease settles whatever group it names",
+        says: "Err(StaleLease)",
+        kills: ["leases::LSE-2::a_lease_is_of_its_group_alone"],
+    },
+    faulty! {
+        StreamIsNotCompared: "a lease settles whatever stream it names",
+        says: "Err(StaleLease)",
+        kills: ["leases::LSE-2::a_lease_is_of_its_stream_alone"],
+    },
+    faulty! {
+        PartitionIsNotCompared: "a lease settles whatever partition it names",
+        says: "Err(StaleLease)",
+        kills: ["leases::LSE-2::a_lease_is_of_its_partition_alone"],
+    },
+    faulty! {
+        AnyLeaseOfTheGroupSettles: "any lease id of the group settles the sequence that is named",
+        says: "Err(StaleLease)",
+        kills: ["leases::LSE-2::a_lease_is_of_its_sequence_alone"],
+    },
+    faulty! {
+        LeaseIdIsAPrefix: "the beginning of the lease id is enough",
+        says: "Err(StaleLease)",
+        kills: ["leases::LSE-2::a_made_up_lease_is_stale"],
+    },
+    faulty! {
+        LeaseIdIsAPattern: "the lease id is matched with LIKE",
+        says: "Err(StaleLease)",
+        kills: ["leases::LSE-2::a_made_up_lease_is_stale"],
+    },
+    faulty! {
+        OddLeaseIdFails: "a lease id of another form than its own is a driver error",
+        says: "Err(Failed)",
+        kills: ["leases::LSE-2::a_made_up_lease_is_stale"],
+    },
+    faulty! {
+        SettleInsertsTheDelivery: "a settle of what was never claimed marks it as done, although it errs",
+        says: "one lease, since an event is claimable",
+        kills: ["leases::LSE-2::a_made_up_lease_claims_nothing"],
+    },
+    faulty! {
+        SettleLooksUpItsGroup: "a settle of a missing stream or group says that it is missing",
+        says: "Err(StreamNotFound)",
+        kills: ["leases::LSE-2::a_lease_of_something_that_is_not_there_is_stale"],
+    },
+    faulty! {
+        ConsumerIsCompared: "a lease settles for the consumer alone that fetched it",
+        says: "StaleLease",
+        kills: ["leases::LSE-2::the_other_fields_of_a_lease_are_not_compared"],
+    },
+    faulty! {
+        ExpiryIsCompared: "a lease settles with the expiry alone that it has now",
+        says: "StaleLease",
+        kills: ["leases::LSE-6::a_copy_from_before_a_renewal_still_settles"],
+    },
+    faulty! {
+        LeaseEndsAMicrosecondEarly: "a lease can be reclaimed a microsecond before its expiry",
+        says: "no claimable event",
+        kills: ["leases::LSE-4::a_lease_is_not_reclaimable_before_its_expiry"],
+    },
+    faulty! {
+        ExpiryIsKeptInMilliseconds: "the expiry loses its microseconds",
+        says: "no claimable event",
+        kills: ["leases::LSE-4::a_lease_is_not_reclaimable_before_its_expiry"],
+    },
+    faulty! {
+        LeaseEndsAMicrosecondLate: "a lease cannot be reclaimed at its expiry, but after it",
+        says: "one lease, since an event is claimable",
+        kills: ["leases::LSE-4::a_lease_is_reclaimable_at_its_expiry"],
+    },
+    faulty! {
+        ExpiredLeaseIsVoid: "an expired lease settles nothing",
+        says: "StaleLease",
+        kills: ["leases::LSE-4::an_expired_lease_still_settles"],
+    },
+    faulty! {
+        ExpiredLeaseCannotBeRenewed: "an expired lease cannot be renewed",
+        says: "StaleLease",
+        kills: ["leases::LSE-4::an_expired_lease_can_be_renewed"],
+    },
+    faulty! {
+        LateRenewalIsNotKept: "a renewal after the expiry is answered and not stored",
+        says: "no claimable event",
+        kills: ["leases::LSE-4::an_expired_lease_can_be_renewed"],
+    },
+    faulty! {
+        FetchTakesBackAllThatExpired: "a fetch ends all expired leases of the group",
+        says: "StaleLease",
+        kills: ["leases::LSE-4::an_expired_lease_holds_until_it_is_reclaimed_itself"],
+    },
+    faulty! {
+        EmptyFetchTakesBack: "a fetch that may give nothing ends the expired leases first",
+        says: "StaleLease",
+        kills: ["leases::LSE-4::a_fetch_that_claims_nothing_takes_no_lease_away"],
+    },
+    faulty! {
+        FetchTakesBackElsewhere: "a fetch from some partitions ends the expired leases of all",
+        says: "StaleLease",
+        kills: ["leases::LSE-4::a_fetch_from_elsewhere_takes_no_lease_away"],
+    },
+    faulty! {
+        LeaseFromTheFutureIsOver: "a lease that was claimed later than now counts as expired",
+        says: "no claimable event",
+        kills: ["leases::LSE-4::a_clock_that_goes_back_ends_no_lease"],
+    },
+    faulty! {
+        ReclaimKeepsTheLeaseId: "a reclaimed event keeps its lease id",
+        says: "a new lease id",
+        kills: ["leases::LSE-5::reclaiming_gives_a_new_lease_and_the_next_attempt"],
+    },
+    faulty! {
+        ReclaimIsNoAttempt: "a reclaim does not raise the attempt",
+        says: "the attempt to be 2",
+        kills: ["leases::LSE-5::reclaiming_gives_a_new_lease_and_the_next_attempt"],
+    },
+    faulty! {
+        ConsumerGetsItsLeaseBack: "a consumer that reclaims its own event has the old lease id",
+        says: "Err(StaleLease)",
+        kills: ["leases::LSE-5::the_same_consumer_reclaims_like_any_other"],
+    },
+    faulty! {
+        RetryIsNoAttempt: "only expired leases raise the attempt",
+        says: "the attempts to be [1, 2, 3, 4, 5]",
+        kills: ["leases::LSE-5::every_claim_counts_as_an_attempt"],
+    },
+    faulty! {
+        AttemptsAreOfTheGroup: "one counter of attempts serves the whole group",
+        says: "the attempts to be [4, 1]",
+        kills: ["leases::LSE-5::attempts_are_counted_per_event_and_group"],
+    },
+    faulty! {
+        AttemptsAreOfTheEvent: "attempts are counted with the event, for all groups",
+        says: "the other group's attempts",
+        kills: ["leases::LSE-5::attempts_are_counted_per_event_and_group"],
+    },
+    faulty! {
+        RenewalAddsToTheExpiry: "a renewal counts from the old expiry",
+        says: "expires_at less the duration",
+        kills: ["leases::LSE-6::a_renewal_counts_from_now"],
+    },
+    faulty! {
+        RenewalIsNotKept: "a renewal is answered and not stored",
+        says: "no claimable event",
+        kills: ["leases::LSE-6::a_renewed_lease_holds_until_its_new_expiry"],
+    },
+    faulty! {
+        RenewalNeverShortens: "a renewal keeps the later expiry",
+        says: "expires_at less the duration",
+        kills: ["leases::LSE-6::a_renewal_may_shorten"],
+    },
+    faulty! {
+        RenewalGivesANewLeaseId: "a renewal gives a new lease id, and the old one is void",
+        says: "StaleLease",
+        kills: ["leases::LSE-6::a_copy_from_before_a_renewal_still_settles"],
+    },
+    faulty! {
+        RenewalIsANewClaim: "a renewed lease says that it was claimed now",
+        says: "the renewed lease to be equal",
+        kills: ["leases::LSE-6::a_renewal_counts_from_now"],
+    },
+    faulty! {
+        RenewalIsAnAttempt: "a renewal raises the attempt",
+        says: "the attempt to be 1",
+        kills: ["leases::LSE-6::a_renewal_is_no_attempt"],
+    },
+    faulty! {
+        SettleChecksFirst: "of concurrent settles all that saw the claim succeed",
+        says: "the number of settles that won to be 1",
+        kills: ["leases::LSE-7::of_concurrent_settles_one_wins"],
+    },
+];
+
+// LSE-1
+
+#[derive(Default)]
+struct LeaseIdIsEventAndAttempt(Aliases);
+
+impl Tweak for LeaseIdIsEventAndAttempt {
+    fn claimed(&self, _: Timestamp, lease: &mut Lease) {
+        let alias = format!("{}:{}", lease.event.id, lease.attempt);
+        self.0.rename(lease, LeaseId::new(alias));
+    }
+    fn presented(&self, _: Timestamp, _: Step, lease: &mut Lease) {
+        self.0.restore(lease);
+    }
+}
+
+/// Written backwards, so that it ends and begins with other characters.
+#[derive(Default)]
+struct LeaseIdIsTheClaim(Aliases);
+
+impl Tweak for LeaseIdIsTheClaim {
+    fn claimed(&self, _: Timestamp, lease: &mut Lease) {
+        let seed = format!("{:?} {}", place_of(lease), lease.attempt);
+        let hash = |salt: &str| {
+            let bytes = seed.bytes().chain(salt.bytes());
+            bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+                (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+            })
+        };
+        let alias = format!("{:016x}{:016x}", hash("a"), hash("b"));
+        self.0.rename(lease, LeaseId::new(alias));
+    }
+    fn presented(&self, _: Timestamp, _: Step, lease: &mut Lease) {
+        self.0.restore(lease);
+    }
+}
+
+#[derive(Default)]
+struct LeaseIdIsACounter(Aliases, AtomicU64);
+
+impl Tweak for LeaseIdIsACounter {
+    fn claimed(&self, _: Timestamp, lease: &mut Lease) {
+        let count = self.1.fetch_add(1, Ordering::Relaxed);
+        self.0.rename(lease, LeaseId::new(format!("lease-of-node-17-{count}")));
+    }
+    fn presented(&self, _: Timestamp, _: Step, lease: &mut Lease) {
+        self.0.restore(lease);
+    }
+}
+
+// LSE-2
 
 #[derive(Default)]
 struct AckIsAlwaysFine;
@@ -27,5 +322,813 @@ impl Defect for AckIsAlwaysFine {
     async fn ack(&self, real: &Real, lease: &Lease) -> Result<()> {
         let _ = real.backend.ack(lease).await;
         Ok(())
+    }
+}
+
+#[derive(Default)]
+struct LeaseIdIsIgnored(Claims);
+
+impl Tweak for LeaseIdIsIgnored {
+    fn claimed(&self, _: Timestamp, lease: &mut Lease) {
+        self.0.note(lease);
+    }
+    fn presented(&self, _: Timestamp, _: Step, lease: &mut Lease) {
+        if let Some(current) = self.0.last_of(lease) {
+            lease.lease_id = current.lease_id;
+        }
+    }
+}
+
+#[derive(Default)]
+struct StaleRenewalIsWritten(Claims);
+
+#[async_trait]
+impl Defect for StaleRenewalIsWritten {
+    async fn fetch(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        options: &FetchOptions,
+    ) -> Result<Vec<Lease>> {
+        let leases = real.backend.fetch(stream, group, options).await?;
+        leases.iter().for_each(|lease| self.0.note(lease));
+        Ok(leases)
+    }
+    async fn renew(&self, real: &Real, lease: &Lease, duration: LeaseDuration) -> Result<Lease> {
+        let renewed = real.backend.renew(lease, duration).await;
+        if let (Err(_), Some(current)) = (&renewed, self.0.last_of(lease)) {
+            let _ = real.backend.renew(&current, duration).await;
+        }
+        renewed
+    }
+}
+
+/// Leases that were settled, and how.
+#[derive(Default)]
+struct Settled(Mutex<HashMap<LeaseId, Step>>);
+
+impl Settled {
+    fn note(&self, step: Step, lease: &Lease) {
+        if step != Step::Renew {
+            lock(&self.0).insert(lease.lease_id.clone(), step);
+        }
+    }
+    fn how(&self, lease: &Lease) -> Option<Step> {
+        lock(&self.0).get(&lease.lease_id).copied()
+    }
+}
+
+#[derive(Default)]
+struct AckOfNothingIsFine(Settled);
+
+impl Tweak for AckOfNothingIsFine {
+    fn done(&self, _: Timestamp, step: Step, lease: &Lease) {
+        self.0.note(step, lease);
+    }
+    fn forgives(&self, _: Timestamp, step: Step, lease: &Lease) -> bool {
+        step == Step::Ack && self.0.how(lease) == Some(Step::Ack)
+    }
+}
+
+#[derive(Default)]
+struct SecondSettleIsFine(Settled);
+
+impl Tweak for SecondSettleIsFine {
+    fn done(&self, _: Timestamp, step: Step, lease: &Lease) {
+        self.0.note(step, lease);
+    }
+    fn forgives(&self, _: Timestamp, step: Step, lease: &Lease) -> bool {
+        step != Step::Renew && self.0.how(lease).is_some_and(|how| how != step)
+    }
+}
+
+#[derive(Default)]
+struct RetriedLeaseAcks(Settled);
+
+impl Tweak for RetriedLeaseAcks {
+    fn done(&self, _: Timestamp, step: Step, lease: &Lease) {
+        self.0.note(step, lease);
+    }
+    fn forgives(&self, _: Timestamp, step: Step, lease: &Lease) -> bool {
+        step == Step::Ack && self.0.how(lease) == Some(Step::Retry)
+    }
+}
+
+#[derive(Default)]
+struct DelayedRetryIsALongLease;
+
+#[async_trait]
+impl Defect for DelayedRetryIsALongLease {
+    async fn retry(
+        &self,
+        real: &Real,
+        lease: &Lease,
+        options: &RetryOptions,
+    ) -> Result<RetryOutcome> {
+        if options.delay == RetryDelay::NONE {
+            return real.backend.retry(lease, options).await;
+        }
+        let duration = LeaseDuration::new(options.delay.as_duration())?;
+        let renewed = real.backend.renew(lease, duration).await;
+        renewed.map(|_| RetryOutcome::Retrying)
+    }
+}
+
+#[derive(Default)]
+struct RejectMayBeRepeated(Settled);
+
+impl Tweak for RejectMayBeRepeated {
+    fn done(&self, _: Timestamp, step: Step, lease: &Lease) {
+        self.0.note(step, lease);
+    }
+    fn forgives(&self, _: Timestamp, step: Step, lease: &Lease) -> bool {
+        step == Step::Reject && self.0.how(lease) == Some(Step::Reject)
+    }
+}
+
+#[derive(Default)]
+struct DeadLetterComesBeforeTheCheck(Mutex<Vec<DeadLetter>>);
+
+#[async_trait]
+impl Defect for DeadLetterComesBeforeTheCheck {
+    async fn reject(&self, real: &Real, lease: &Lease, reason: &Reason) -> Result<()> {
+        let rejected = real.backend.reject(lease, reason).await;
+        if rejected == Err(Error::StaleLease) {
+            lock(&self.0).push(DeadLetter {
+                event: lease.event.clone(),
+                group: lease.group.clone(),
+                attempt: lease.attempt,
+                reason: reason.clone(),
+                dead_at: real.now(),
+            });
+        }
+        rejected
+    }
+    async fn dead_letters(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        options: &DeadLetterOptions,
+    ) -> Result<Vec<DeadLetter>> {
+        let mut dead = real.backend.dead_letters(stream, group, options).await?;
+        if options.after.is_none() {
+            dead.append(&mut lock(&self.0));
+        }
+        Ok(dead)
+    }
+}
+
+/// Leases that are forgiven once their group went back.
+#[derive(Default)]
+struct Former {
+    claims: Claims,
+    forgiven: Mutex<HashSet<LeaseId>>,
+}
+
+impl Former {
+    fn forgive_all(&self) {
+        let ids = self.claims.all().into_iter().map(|claim| claim.lease_id);
+        lock(&self.forgiven).extend(ids);
+    }
+    fn is_forgiven(&self, lease: &Lease) -> bool {
+        lock(&self.forgiven).contains(&lease.lease_id)
+    }
+}
+
+#[derive(Default)]
+struct ReplayKeepsClaims(Former);
+
+impl Tweak for ReplayKeepsClaims {
+    fn claimed(&self, _: Timestamp, lease: &mut Lease) {
+        self.0.claims.note(lease);
+    }
+    fn went_back(&self, how: Back<'_>) {
+        if matches!(how, Back::Replay(Replay::After { .. } | Replay::AfterEach(_))) {
+            self.0.forgive_all();
+        }
+    }
+    fn forgives(&self, _: Timestamp, step: Step, lease: &Lease) -> bool {
+        step == Step::Ack && self.0.is_forgiven(lease)
+    }
+}
+
+#[derive(Default)]
+struct ReplayOfEventsKeepsClaims(Former);
+
+impl Tweak for ReplayOfEventsKeepsClaims {
+    fn claimed(&self, _: Timestamp, lease: &mut Lease) {
+        self.0.claims.note(lease);
+    }
+    fn went_back(&self, how: Back<'_>) {
+        if matches!(how, Back::Replay(Replay::Events(_))) {
+            self.0.forgive_all();
+        }
+    }
+    fn forgives(&self, _: Timestamp, step: Step, lease: &Lease) -> bool {
+        step == Step::Ack && self.0.is_forgiven(lease)
+    }
+}
+
+#[derive(Default)]
+struct ResetKeepsClaims(Former);
+
+impl Tweak for ResetKeepsClaims {
+    fn claimed(&self, _: Timestamp, lease: &mut Lease) {
+        self.0.claims.note(lease);
+    }
+    fn went_back(&self, how: Back<'_>) {
+        if matches!(how, Back::Reset) {
+            self.0.forgive_all();
+        }
+    }
+    fn forgives(&self, _: Timestamp, step: Step, lease: &Lease) -> bool {
+        step == Step::Ack && self.0.is_forgiven(lease)
+    }
+}
+
+#[derive(Default)]
+struct GroupIsNotCompared(Claims);
+
+impl Tweak for GroupIsNotCompared {
+    fn claimed(&self, _: Timestamp, lease: &mut Lease) {
+        self.0.note(lease);
+    }
+    fn presented(&self, _: Timestamp, _: Step, lease: &mut Lease) {
+        if let Some(claim) = self.0.by_id(&lease.lease_id) {
+            lease.group = claim.group;
+        }
+    }
+}
+
+#[derive(Default)]
+struct StreamIsNotCompared(Claims);
+
+impl Tweak for StreamIsNotCompared {
+    fn claimed(&self, _: Timestamp, lease: &mut Lease) {
+        self.0.note(lease);
+    }
+    fn presented(&self, _: Timestamp, _: Step, lease: &mut Lease) {
+        if let Some(claim) = self.0.by_id(&lease.lease_id) {
+            lease.event.stream = claim.event.stream;
+        }
+    }
+}
+
+#[derive(Default)]
+struct PartitionIsNotCompared(Claims);
+
+impl Tweak for PartitionIsNotCompared {
+    fn claimed(&self, _: Timestamp, lease: &mut Lease) {
+        self.0.note(lease);
+    }
+    fn presented(&self, _: Timestamp, _: Step, lease: &mut Lease) {
+        if let Some(claim) = self.0.by_id(&lease.lease_id) {
+            lease.event.partition = claim.event.partition;
+        }
+    }
+}
+
+#[derive(Default)]
+struct AnyLeaseOfTheGroupSettles(Claims);
+
+impl Tweak for AnyLeaseOfTheGroupSettles {
+    fn claimed(&self, _: Timestamp, lease: &mut Lease) {
+        self.0.note(lease);
+    }
+    fn presented(&self, _: Timestamp, _: Step, lease: &mut Lease) {
+        let claim = self.0.by_id(&lease.lease_id);
+        let is_neighbour = |claim: &Lease| {
+            let (here, there) = (&claim.event, &lease.event);
+            claim.group == lease.group
+                && (&here.stream, here.partition) == (&there.stream, there.partition)
+                && here.sequence != there.sequence
+        };
+        if claim.is_some_and(|claim| is_neighbour(&claim))
+            && let Some(named) = self.0.last_of(lease)
+        {
+            lease.lease_id = named.lease_id;
+        }
+    }
+}
+
+#[derive(Default)]
+struct LeaseIdIsAPrefix(Claims);
+
+impl Tweak for LeaseIdIsAPrefix {
+    fn claimed(&self, _: Timestamp, lease: &mut Lease) {
+        self.0.note(lease);
+    }
+    fn presented(&self, _: Timestamp, _: Step, lease: &mut Lease) {
+        if let Some(current) = self.0.last_of(lease)
+            && !lease.lease_id.as_str().is_empty()
+            && current.lease_id.as_str().starts_with(lease.lease_id.as_str())
+        {
+            lease.lease_id = current.lease_id;
+        }
+    }
+}
+
+#[derive(Default)]
+struct LeaseIdIsAPattern(Claims);
+
+impl Tweak for LeaseIdIsAPattern {
+    fn claimed(&self, _: Timestamp, lease: &mut Lease) {
+        self.0.note(lease);
+    }
+    fn presented(&self, _: Timestamp, _: Step, lease: &mut Lease) {
+        if let Some(current) = self.0.last_of(lease)
+            && lease.lease_id.as_str() == "%"
+        {
+            lease.lease_id = current.lease_id;
+        }
+    }
+}
+
+#[derive(Default)]
+struct OddLeaseIdFails;
+
+#[async_trait]
+impl Defect for OddLeaseIdFails {
+    async fn ack(&self, real: &Real, lease: &Lease) -> Result<()> {
+        let id = lease.lease_id.as_str();
+        let is_hex = id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let acked = real.backend.ack(lease).await;
+        match acked {
+            Err(Error::StaleLease) if !is_hex && !id.starts_with("void") => {
+                Err(Error::Failed(Cause::new("invalid input syntax for type uuid")))
+            }
+            other => other,
+        }
+    }
+}
+
+#[derive(Default)]
+struct SettleInsertsTheDelivery {
+    claims: Claims,
+    inserted: Mutex<HashSet<Place>>,
+}
+
+impl Tweak for SettleInsertsTheDelivery {
+    fn claimed(&self, _: Timestamp, lease: &mut Lease) {
+        self.claims.note(lease);
+    }
+    fn keeps(&self, lease: &Lease) -> bool {
+        !lock(&self.inserted).contains(&place_of(lease))
+    }
+    fn forgives(&self, _: Timestamp, step: Step, lease: &Lease) -> bool {
+        if step == Step::Ack && self.claims.last_of(lease).is_none() {
+            lock(&self.inserted).insert(place_of(lease));
+        }
+        false
+    }
+}
+
+#[derive(Default)]
+struct SettleLooksUpItsGroup;
+
+#[async_trait]
+impl Defect for SettleLooksUpItsGroup {
+    async fn retry(
+        &self,
+        real: &Real,
+        lease: &Lease,
+        options: &RetryOptions,
+    ) -> Result<RetryOutcome> {
+        let retried = real.backend.retry(lease, options).await;
+        if retried == Err(Error::StaleLease) {
+            real.backend.lag(&lease.event.stream, &lease.group).await?;
+        }
+        retried
+    }
+}
+
+#[derive(Default)]
+struct ConsumerIsCompared(Claims);
+
+impl Tweak for ConsumerIsCompared {
+    fn claimed(&self, _: Timestamp, lease: &mut Lease) {
+        self.0.note(lease);
+    }
+    fn presented(&self, _: Timestamp, _: Step, lease: &mut Lease) {
+        let claim = self.0.by_id(&lease.lease_id);
+        if claim.is_some_and(|claim| claim.consumer != lease.consumer) {
+            void(lease);
+        }
+    }
+}
+
+#[derive(Default)]
+struct ExpiryIsCompared(Claims);
+
+impl Tweak for ExpiryIsCompared {
+    fn claimed(&self, _: Timestamp, lease: &mut Lease) {
+        self.0.note(lease);
+    }
+    fn renewed(&self, _: Timestamp, lease: &mut Lease) {
+        self.0.note(lease);
+    }
+    fn presented(&self, _: Timestamp, _: Step, lease: &mut Lease) {
+        let claim = self.0.by_id(&lease.lease_id);
+        if claim.is_some_and(|claim| claim.expires_at != lease.expires_at) {
+            void(lease);
+        }
+    }
+}
+
+// LSE-4
+
+/// Leases in the store last that much longer or shorter than what is said.
+fn stretch(options: &mut FetchOptions, by: impl FnOnce(Duration) -> Duration) {
+    let duration = by(options.lease_duration.as_duration());
+    options.lease_duration = LeaseDuration::new(duration).unwrap_or(options.lease_duration);
+}
+
+const MICROSECOND: Duration = Duration::from_micros(1);
+
+#[derive(Default)]
+struct LeaseEndsAMicrosecondEarly;
+
+impl Tweak for LeaseEndsAMicrosecondEarly {
+    fn asked(&self, _: Timestamp, options: &mut FetchOptions) {
+        stretch(options, |duration| duration.saturating_sub(MICROSECOND));
+    }
+    fn claimed(&self, _: Timestamp, lease: &mut Lease) {
+        if lease.expires_at.saturating_since(lease.leased_at) > MICROSECOND {
+            lease.expires_at = lease.expires_at.saturating_add(MICROSECOND);
+        }
+    }
+}
+
+#[derive(Default)]
+struct LeaseEndsAMicrosecondLate;
+
+impl Tweak for LeaseEndsAMicrosecondLate {
+    fn asked(&self, _: Timestamp, options: &mut FetchOptions) {
+        if options.lease_duration.as_duration() < Duration::from_secs(86_400) {
+            stretch(options, |duration| duration + MICROSECOND);
+        }
+    }
+    fn claimed(&self, _: Timestamp, lease: &mut Lease) {
+        if lease.expires_at.saturating_since(lease.leased_at) < Duration::from_secs(86_401) {
+            lease.expires_at = lease.expires_at.saturating_sub(MICROSECOND);
+        }
+    }
+}
+
+/// How far a time is from the last whole millisecond.
+fn beyond_the_millisecond(time: Timestamp) -> Duration {
+    Duration::from_micros(time.as_micros().rem_euclid(1_000).unsigned_abs())
+}
+
+#[derive(Default)]
+struct ExpiryIsKeptInMilliseconds(Mutex<Duration>);
+
+impl Tweak for ExpiryIsKeptInMilliseconds {
+    fn asked(&self, now: Timestamp, options: &mut FetchOptions) {
+        let until = now.saturating_add(options.lease_duration.as_duration());
+        let rest = beyond_the_millisecond(until);
+        *lock(&self.0) = Duration::ZERO;
+        if options.lease_duration.as_duration() > rest {
+            stretch(options, |duration| duration - rest);
+            *lock(&self.0) = rest;
+        }
+    }
+    fn claimed(&self, _: Timestamp, lease: &mut Lease) {
+        lease.expires_at = lease.expires_at.saturating_add(*lock(&self.0));
+    }
+}
+
+#[derive(Default)]
+struct ExpiredLeaseIsVoid(Claims);
+
+impl Tweak for ExpiredLeaseIsVoid {
+    fn claimed(&self, _: Timestamp, lease: &mut Lease) {
+        self.0.note(lease);
+    }
+    fn renewed(&self, _: Timestamp, lease: &mut Lease) {
+        self.0.note(lease);
+    }
+    fn presented(&self, now: Timestamp, step: Step, lease: &mut Lease) {
+        let claim = self.0.by_id(&lease.lease_id);
+        if step != Step::Renew && claim.is_some_and(|claim| claim.expires_at <= now) {
+            void(lease);
+        }
+    }
+}
+
+#[derive(Default)]
+struct ExpiredLeaseCannotBeRenewed(Claims);
+
+impl Tweak for ExpiredLeaseCannotBeRenewed {
+    fn claimed(&self, _: Timestamp, lease: &mut Lease) {
+        self.0.note(lease);
+    }
+    fn renewed(&self, _: Timestamp, lease: &mut Lease) {
+        self.0.note(lease);
+    }
+    fn presented(&self, now: Timestamp, step: Step, lease: &mut Lease) {
+        let claim = self.0.by_id(&lease.lease_id);
+        if step == Step::Renew && claim.is_some_and(|claim| claim.expires_at <= now) {
+            void(lease);
+        }
+    }
+}
+
+#[derive(Default)]
+struct LateRenewalIsNotKept;
+
+#[async_trait]
+impl Defect for LateRenewalIsNotKept {
+    async fn renew(&self, real: &Real, lease: &Lease, duration: LeaseDuration) -> Result<Lease> {
+        if lease.expires_at > real.now() {
+            return real.backend.renew(lease, duration).await;
+        }
+        let back = LeaseDuration::new(MICROSECOND)?;
+        let mut renewed = real.backend.renew(lease, back).await?;
+        // There is no lease that ends at once, so the event is given back instead.
+        let _ = real.backend.retry(lease, &RetryOptions::new()).await;
+        renewed.expires_at = real.now().saturating_add(duration.as_duration());
+        Ok(renewed)
+    }
+}
+
+/// Leases that are void since a fetch.
+#[derive(Default)]
+struct TakenBack {
+    claims: Claims,
+    void: Mutex<HashSet<LeaseId>>,
+}
+
+impl TakenBack {
+    fn take(&self, now: Timestamp) {
+        let mut claims = self.claims.all();
+        claims.retain(|claim| claim.expires_at <= now);
+        lock(&self.void).extend(claims.into_iter().map(|claim| claim.lease_id));
+    }
+    fn spoil(&self, lease: &mut Lease) {
+        if lock(&self.void).contains(&lease.lease_id) {
+            void(lease);
+        }
+    }
+}
+
+#[derive(Default)]
+struct FetchTakesBackAllThatExpired(TakenBack);
+
+impl Tweak for FetchTakesBackAllThatExpired {
+    fn asked(&self, now: Timestamp, options: &mut FetchOptions) {
+        if options.limit > 0 && options.partitions == Partitions::All {
+            self.0.take(now);
+        }
+    }
+    fn claimed(&self, _: Timestamp, lease: &mut Lease) {
+        self.0.claims.note(lease);
+    }
+    fn presented(&self, _: Timestamp, _: Step, lease: &mut Lease) {
+        self.0.spoil(lease);
+    }
+}
+
+#[derive(Default)]
+struct EmptyFetchTakesBack(TakenBack);
+
+impl Tweak for EmptyFetchTakesBack {
+    fn asked(&self, now: Timestamp, options: &mut FetchOptions) {
+        if options.limit == 0 {
+            self.0.take(now);
+        }
+    }
+    fn claimed(&self, _: Timestamp, lease: &mut Lease) {
+        self.0.claims.note(lease);
+    }
+    fn presented(&self, _: Timestamp, _: Step, lease: &mut Lease) {
+        self.0.spoil(lease);
+    }
+}
+
+#[derive(Default)]
+struct FetchTakesBackElsewhere(TakenBack);
+
+impl Tweak for FetchTakesBackElsewhere {
+    fn asked(&self, now: Timestamp, options: &mut FetchOptions) {
+        if matches!(&options.partitions, Partitions::Only(some) if !some.is_empty()) {
+            self.0.take(now);
+        }
+    }
+    fn claimed(&self, _: Timestamp, lease: &mut Lease) {
+        self.0.claims.note(lease);
+    }
+    fn presented(&self, _: Timestamp, _: Step, lease: &mut Lease) {
+        self.0.spoil(lease);
+    }
+}
+
+#[derive(Default)]
+struct LeaseFromTheFutureIsOver(Claims);
+
+#[async_trait]
+impl Tweak for LeaseFromTheFutureIsOver {
+    async fn before_fetch(
+        &self,
+        real: &Real,
+        _: &StreamName,
+        _: &GroupName,
+        _: &mut FetchOptions,
+    ) {
+        for claim in self.0.all() {
+            if claim.leased_at > real.now() {
+                let _ = real.backend.retry(&claim, &RetryOptions::new()).await;
+            }
+        }
+    }
+    fn claimed(&self, _: Timestamp, lease: &mut Lease) {
+        self.0.note(lease);
+    }
+}
+
+// LSE-5
+
+#[derive(Default)]
+struct ReclaimKeepsTheLeaseId(Claims, Aliases);
+
+impl Tweak for ReclaimKeepsTheLeaseId {
+    fn claimed(&self, now: Timestamp, lease: &mut Lease) {
+        if let Some(former) = self.0.last_of(lease).filter(|former| former.expires_at <= now) {
+            self.1.rename(lease, former.lease_id);
+        }
+        self.0.note(lease);
+    }
+    fn presented(&self, _: Timestamp, _: Step, lease: &mut Lease) {
+        self.1.restore(lease);
+    }
+}
+
+#[derive(Default)]
+struct ReclaimIsNoAttempt(Claims);
+
+impl Tweak for ReclaimIsNoAttempt {
+    fn claimed(&self, now: Timestamp, lease: &mut Lease) {
+        if let Some(former) = self.0.last_of(lease).filter(|former| former.expires_at <= now) {
+            lease.attempt = former.attempt;
+        }
+        self.0.note(lease);
+    }
+}
+
+#[derive(Default)]
+struct ConsumerGetsItsLeaseBack(Claims, Aliases);
+
+impl Tweak for ConsumerGetsItsLeaseBack {
+    fn claimed(&self, now: Timestamp, lease: &mut Lease) {
+        let is_back =
+            |former: &Lease| former.expires_at <= now && former.consumer == lease.consumer;
+        if let Some(former) = self.0.last_of(lease).filter(is_back) {
+            self.1.rename(lease, former.lease_id);
+        }
+        self.0.note(lease);
+    }
+    fn presented(&self, _: Timestamp, _: Step, lease: &mut Lease) {
+        self.1.restore(lease);
+    }
+}
+
+#[derive(Default)]
+struct RetryIsNoAttempt(Claims);
+
+impl Tweak for RetryIsNoAttempt {
+    fn claimed(&self, now: Timestamp, lease: &mut Lease) {
+        if let Some(former) = self.0.last_of(lease).filter(|_| lease.attempt > 1) {
+            let is_lost = former.expires_at <= now;
+            lease.attempt = former.attempt + u32::from(is_lost);
+        }
+        self.0.note(lease);
+    }
+}
+
+#[derive(Default)]
+struct AttemptsAreOfTheGroup(Mutex<HashMap<(StreamName, GroupName), u32>>);
+
+impl Tweak for AttemptsAreOfTheGroup {
+    fn claimed(&self, _: Timestamp, lease: &mut Lease) {
+        let group = (lease.event.stream.clone(), lease.group.clone());
+        let mut highest = lock(&self.0);
+        let highest = highest.entry(group).or_default();
+        *highest = lease.attempt.max(*highest);
+        lease.attempt = *highest;
+    }
+}
+
+#[derive(Default)]
+struct AttemptsAreOfTheEvent(Claims);
+
+impl Tweak for AttemptsAreOfTheEvent {
+    fn claimed(&self, _: Timestamp, lease: &mut Lease) {
+        self.0.note(lease);
+        let mut claims = self.0.all();
+        claims.retain(|claim| claim.event == lease.event && claim.group != lease.group);
+        lease.attempt += u32::try_from(claims.len()).unwrap_or_default();
+    }
+}
+
+// LSE-6
+
+#[derive(Default)]
+struct RenewalAddsToTheExpiry;
+
+impl Tweak for RenewalAddsToTheExpiry {
+    fn renewing(&self, now: Timestamp, lease: &Lease, duration: &mut Duration) {
+        let sum = *duration + lease.expires_at.saturating_since(now);
+        *duration = sum.min(Duration::from_secs(365 * 24 * 60 * 60));
+    }
+}
+
+#[derive(Default)]
+struct RenewalIsNotKept;
+
+#[async_trait]
+impl Defect for RenewalIsNotKept {
+    async fn renew(&self, real: &Real, lease: &Lease, duration: LeaseDuration) -> Result<Lease> {
+        let left = lease.expires_at.saturating_since(real.now());
+        let as_before = LeaseDuration::new(left).unwrap_or(duration);
+        let mut renewed = real.backend.renew(lease, as_before).await?;
+        renewed.expires_at = real.now().saturating_add(duration.as_duration());
+        Ok(renewed)
+    }
+}
+
+#[derive(Default)]
+struct RenewalNeverShortens;
+
+impl Tweak for RenewalNeverShortens {
+    fn renewing(&self, now: Timestamp, lease: &Lease, duration: &mut Duration) {
+        *duration = lease.expires_at.saturating_since(now).max(*duration);
+    }
+}
+
+#[derive(Default)]
+struct RenewalGivesANewLeaseId(Aliases, Mutex<HashSet<LeaseId>>);
+
+impl Tweak for RenewalGivesANewLeaseId {
+    fn renewed(&self, _: Timestamp, lease: &mut Lease) {
+        lock(&self.1).insert(lease.lease_id.clone());
+        self.0.restore(lease);
+        self.0.rename(lease, LeaseId::generate());
+    }
+    fn presented(&self, _: Timestamp, _: Step, lease: &mut Lease) {
+        if lock(&self.1).contains(&lease.lease_id) {
+            void(lease);
+        }
+        self.0.restore(lease);
+    }
+}
+
+#[derive(Default)]
+struct RenewalIsANewClaim;
+
+impl Tweak for RenewalIsANewClaim {
+    fn renewed(&self, now: Timestamp, lease: &mut Lease) {
+        lease.leased_at = now;
+    }
+}
+
+#[derive(Default)]
+struct RenewalIsAnAttempt;
+
+impl Tweak for RenewalIsAnAttempt {
+    fn renewed(&self, _: Timestamp, lease: &mut Lease) {
+        lease.attempt += 1;
+    }
+}
+
+// LSE-7
+
+/// Acks of one lease wait a little for each other, so that it shows.
+#[derive(Default)]
+struct SettleChecksFirst(Mutex<HashMap<LeaseId, u32>>);
+
+#[async_trait]
+impl Defect for SettleChecksFirst {
+    async fn ack(&self, real: &Real, lease: &Lease) -> Result<()> {
+        let inside = |change: i32| {
+            let mut acks = lock(&self.0);
+            let inside = acks.entry(lease.lease_id.clone()).or_default();
+            *inside = inside.saturating_add_signed(change);
+            *inside
+        };
+        inside(1);
+        let mut is_shared = false;
+        for _ in 0..500 {
+            is_shared = inside(0) > 1;
+            if is_shared {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        let acked = real.backend.ack(lease).await;
+        tokio::task::yield_now().await;
+        inside(-1);
+        if is_shared { Ok(()) } else { acked }
     }
 }
