@@ -3,6 +3,7 @@
 //!
 //! `RHEO_PROOF_SHOW=1` prints what kills each faulty backend, ready to be declared.
 
+mod book;
 mod defect;
 mod faulty;
 mod harness;
