@@ -199,7 +199,8 @@ async fn the_attempt_goes_up_at_the_next_claim(t: Fixture) -> Outcome {
 /// A backoff that ends early hammers whatever is down; one that ends late makes a queue.
 async fn a_delay_ends_exactly_then(t: Fixture) -> Outcome {
     let group = t.group_with_events(1).await?;
-    let lease = group.fetch_one("a").await?;
+    let hour = LeaseDuration::new(Duration::from_secs(3_600))?;
+    let lease = group.fetch_one_for("a", hour).await?;
     t.pass(Duration::from_millis(20)).await;
     let before = t.now();
     t.backend.retry(&lease, &retry_after(t.brief())?).await?;

@@ -17,137 +17,309 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         RejectIsForAllGroups: "what one group rejected is delivered to no other",
         says: "the claimable sequences to be [2, 3]",
-        kills: ["dead_letters::DLQ-4::reject_is_for_that_group_alone", "dead_letters::DLQ-4::one_event_can_be_dead_in_two_groups", "replay::RPL-1::a_replayed_dead_letter_that_dies_again_is_one_dead_letter", "replay::RPL-1::attempts_begin_again_after_a_replay", "replay::RPL-1::replay_reopens_what_was_acked_and_what_is_dead", "replay::RPL-2::replays_at_random_follow_the_rules", "replay::RPL-4::chosen_events_are_reopened_in_every_state", "replay::RPL-6::replay_leaves_other_groups_alone", "reset::RPL-5::reset_starts_again_from_the_beginning"]
+        kills: [
+            "dead_letters::DLQ-4::reject_is_for_that_group_alone",
+            "dead_letters::DLQ-4::one_event_can_be_dead_in_two_groups",
+            "delivery::DLV-1::what_one_group_does_concerns_no_other",
+            "replay::RPL-1::a_replayed_dead_letter_that_dies_again_is_one_dead_letter",
+            "replay::RPL-1::attempts_begin_again_after_a_replay",
+            "replay::RPL-1::replay_reopens_what_was_acked_and_what_is_dead",
+            "replay::RPL-2::replays_at_random_follow_the_rules",
+            "replay::RPL-4::chosen_events_are_reopened_in_every_state",
+            "replay::RPL-6::replay_leaves_other_groups_alone",
+            "reset::RPL-5::reset_starts_again_from_the_beginning",
+            "settling::DLQ-4::a_rejected_event_is_over_for_its_group_alone",
+        ],
     },
     faulty! {
         RejectMovesTheEvent: "a rejected event is no longer in the log",
         says: "the log to be equal",
-        kills: ["dead_letters::DLQ-4::reject_leaves_the_log_alone", "dead_letters::DLQ-5::an_after_that_is_no_dead_letter_is_cursor_not_found"]
+        kills: [
+            "dead_letters::DLQ-4::reject_leaves_the_log_alone",
+            "log::LOG-4::a_dead_letter_stays_in_the_log",
+            "log::LOG-4::settling_changes_no_event",
+            "settling::DLQ-4::a_rejected_event_is_over_for_its_group_alone",
+        ],
     },
     faulty! {
         DeadLettersAreKeptByEvent: "an event that is dead in two groups has the later reason in both",
         says: "group and reason to be [(\"billing\", \"no price\")]",
-        kills: ["dead_letters::DLQ-4::one_event_can_be_dead_in_two_groups"]
+        kills: ["dead_letters::DLQ-4::one_event_can_be_dead_in_two_groups"],
     },
     faulty! {
         DeadLettersCountRetries: "the attempt of a dead letter is the number of retries before it",
         says: "the dead letter to be equal",
-        kills: ["dead_letters::DLQ-5::a_dead_letter_keeps_event_attempt_reason_and_time", "dead_letters::DLQ-5::a_retry_at_the_last_attempt_makes_a_whole_dead_letter", "dead_letters::DLQ-5::an_expiry_at_the_last_attempt_makes_a_whole_dead_letter", "replay::RPL-1::a_replayed_dead_letter_that_dies_again_is_one_dead_letter"]
+        kills: [
+            "dead_letters::DLQ-5::a_dead_letter_keeps_event_attempt_reason_and_time",
+            "dead_letters::DLQ-5::a_retry_at_the_last_attempt_makes_a_whole_dead_letter",
+            "dead_letters::DLQ-5::an_expiry_at_the_last_attempt_makes_a_whole_dead_letter",
+            "replay::RPL-1::a_replayed_dead_letter_that_dies_again_is_one_dead_letter",
+            "settling::DLQ-2::the_reason_of_the_last_retry_is_kept",
+            "settling::DLQ-3::a_lease_lost_at_the_last_attempt_becomes_a_dead_letter",
+        ],
     },
     faulty! {
         DeadLettersHaveMilliseconds: "the time of death is in milliseconds",
         says: "dead_at to be",
-        kills: ["dead_letters::DLQ-5::a_dead_letter_keeps_event_attempt_reason_and_time", "dead_letters::DLQ-5::a_retry_at_the_last_attempt_makes_a_whole_dead_letter", "dead_letters::DLQ-5::an_expiry_at_the_last_attempt_makes_a_whole_dead_letter"]
+        kills: [
+            "dead_letters::DLQ-5::a_dead_letter_keeps_event_attempt_reason_and_time",
+            "dead_letters::DLQ-5::a_retry_at_the_last_attempt_makes_a_whole_dead_letter",
+            "dead_letters::DLQ-5::an_expiry_at_the_last_attempt_makes_a_whole_dead_letter",
+            "settling::DLQ-3::a_lease_lost_at_the_last_attempt_becomes_a_dead_letter",
+        ],
     },
     faulty! {
         DeadLettersDieWhenClaimed: "the time of death is the time of the claim",
         says: "dead_at to be",
-        kills: ["dead_letters::DLQ-5::a_dead_letter_keeps_event_attempt_reason_and_time", "dead_letters::DLQ-5::a_retry_at_the_last_attempt_makes_a_whole_dead_letter", "dead_letters::DLQ-5::an_expiry_at_the_last_attempt_makes_a_whole_dead_letter"]
+        kills: [
+            "dead_letters::DLQ-5::a_dead_letter_keeps_event_attempt_reason_and_time",
+            "dead_letters::DLQ-5::a_retry_at_the_last_attempt_makes_a_whole_dead_letter",
+            "dead_letters::DLQ-5::an_expiry_at_the_last_attempt_makes_a_whole_dead_letter",
+            "settling::DLQ-3::a_lease_lost_at_the_last_attempt_becomes_a_dead_letter",
+        ],
     },
     faulty! {
         DeadLettersLoseTheirEvent: "a dead letter has the event's id and place and nothing else",
         says: "the dead letter to be equal",
-        kills: ["dead_letters::DLQ-5::a_dead_letter_keeps_event_attempt_reason_and_time", "dead_letters::DLQ-5::a_retry_at_the_last_attempt_makes_a_whole_dead_letter", "dead_letters::DLQ-5::an_expiry_at_the_last_attempt_makes_a_whole_dead_letter"]
+        kills: [
+            "dead_letters::DLQ-5::a_dead_letter_keeps_event_attempt_reason_and_time",
+            "dead_letters::DLQ-5::a_retry_at_the_last_attempt_makes_a_whole_dead_letter",
+            "dead_letters::DLQ-5::an_expiry_at_the_last_attempt_makes_a_whole_dead_letter",
+            "fidelity::LOG-5::a_dead_letter_holds_the_same_event",
+            "settling::DLQ-3::a_lease_lost_at_the_last_attempt_becomes_a_dead_letter",
+        ],
     },
     faulty! {
         RetriesToDeathHaveNoReason: "the reason of a retry at the last attempt is not kept",
         says: "the dead letter to be equal",
-        kills: ["dead_letters::DLQ-5::a_retry_at_the_last_attempt_makes_a_whole_dead_letter"]
+        kills: [
+            "dead_letters::DLQ-5::a_retry_at_the_last_attempt_makes_a_whole_dead_letter",
+            "settling::DLQ-2::a_bad_reason_keeps_nothing_from_being_settled",
+            "settling::DLQ-2::the_reason_of_the_last_retry_is_kept",
+        ],
     },
     faulty! {
         ExpiriesHaveNoReason: "what died of an expired lease has no reason",
         says: "the dead letter to be equal",
-        kills: ["dead_letters::DLQ-5::an_expiry_at_the_last_attempt_makes_a_whole_dead_letter"]
+        kills: [
+            "dead_letters::DLQ-5::an_expiry_at_the_last_attempt_makes_a_whole_dead_letter",
+            "settling::DLQ-3::a_lease_lost_at_the_last_attempt_becomes_a_dead_letter",
+        ],
     },
     faulty! {
         ReasonsAreCutAt255Bytes: "a reason has at most 255 bytes",
         says: "the reasons to be equal",
-        kills: ["dead_letters::DLQ-5::a_reason_of_1_kib_is_kept"]
+        kills: [
+            "dead_letters::DLQ-5::a_reason_of_1_kib_is_kept",
+            "settling::DLQ-2::a_bad_reason_keeps_nothing_from_being_settled",
+        ],
     },
     faulty! {
         ReasonsAreTrimmed: "blanks around a reason are removed",
         says: "the reasons to be equal",
-        kills: ["dead_letters::DLQ-5::a_reason_is_kept_character_by_character"]
+        kills: [
+            "dead_letters::DLQ-5::a_reason_is_kept_character_by_character",
+            "settling::DLQ-2::a_bad_reason_keeps_nothing_from_being_settled",
+        ],
     },
     faulty! {
         DeadLettersAreInOrderOfDeath: "dead letters are listed in the order in which they died",
         says: "the dead letters' sequences to be [1, 2, 5, 8, 10, 11]",
-        kills: ["dead_letters::DLQ-5::dead_letters_are_in_order_of_sequence", "dead_letters::DLQ-5::dead_letters_are_in_order_of_partition_first", "dead_letters::DLQ-5::pages_of_dead_letters_join_up"]
+        kills: [
+            "dead_letters::DLQ-5::dead_letters_are_in_order_of_sequence",
+            "dead_letters::DLQ-5::dead_letters_are_in_order_of_partition_first",
+            "dead_letters::DLQ-5::pages_of_dead_letters_join_up",
+            "settling::DLQ-2::a_bad_reason_keeps_nothing_from_being_settled",
+        ],
     },
     faulty! {
         DeadSequencesAreText: "dead letters are ordered by their sequences as text",
         says: "the dead letters' sequences to be [1, 2, 5, 8, 10, 11]",
-        kills: ["dead_letters::DLQ-5::dead_letters_are_in_order_of_sequence", "dead_letters::DLQ-5::a_reason_is_kept_character_by_character", "dead_letters::DLQ-5::more_than_a_hundred_dead_letters_are_given_where_asked_for"]
+        kills: [
+            "dead_letters::DLQ-5::dead_letters_are_in_order_of_sequence",
+            "dead_letters::DLQ-5::a_reason_is_kept_character_by_character",
+            "dead_letters::DLQ-5::more_than_a_hundred_dead_letters_are_given_where_asked_for",
+            "settling::DLQ-2::a_bad_reason_keeps_nothing_from_being_settled",
+        ],
     },
     faulty! {
         DeadLettersAreBySequenceFirst: "dead letters are ordered by sequence, then partition",
         says: "the dead letters' places to be [(0, 1), (0, 2), (1, 1), (1, 2)]",
-        kills: ["dead_letters::DLQ-5::dead_letters_are_in_order_of_partition_first", "dead_letters::DLQ-5::pages_of_dead_letters_join_up_across_partitions"]
+        kills: [
+            "dead_letters::DLQ-5::dead_letters_are_in_order_of_partition_first",
+            "dead_letters::DLQ-5::pages_of_dead_letters_join_up_across_partitions",
+        ],
     },
     faulty! {
         DeadLettersAfterIsInclusive: "a page of dead letters begins with the one given as after",
         says: "the page of dead letters to be [(0, 4), (0, 5)]",
-        kills: ["dead_letters::DLQ-5::pages_of_dead_letters_join_up", "dead_letters::DLQ-4::one_event_can_be_dead_in_two_groups", "dead_letters::DLQ-5::a_dead_letter_keeps_event_attempt_reason_and_time", "dead_letters::DLQ-5::a_reason_is_kept_character_by_character", "dead_letters::DLQ-5::a_reason_of_1_kib_is_kept", "dead_letters::DLQ-5::a_retry_at_the_last_attempt_makes_a_whole_dead_letter", "dead_letters::DLQ-5::an_after_that_was_replayed_is_cursor_not_found", "dead_letters::DLQ-5::an_expiry_at_the_last_attempt_makes_a_whole_dead_letter", "dead_letters::DLQ-5::dead_letters_are_in_order_of_partition_first", "dead_letters::DLQ-5::dead_letters_are_in_order_of_sequence", "dead_letters::DLQ-5::listing_dead_letters_takes_none_away", "dead_letters::DLQ-5::pages_of_dead_letters_join_up_across_partitions", "dead_letters::DLQ-5::what_is_not_dead_is_no_dead_letter", "replay::RPL-1::a_replayed_dead_letter_that_dies_again_is_one_dead_letter", "replay::RPL-1::dead_letters_above_are_gone_and_those_below_stay"]
+        kills: [
+            "dead_letters::DLQ-5::pages_of_dead_letters_join_up",
+            "batches::LSE-8::a_batch_of_rejects_keeps_the_reason_of_each",
+            "dead_letters::DLQ-4::one_event_can_be_dead_in_two_groups",
+            "dead_letters::DLQ-5::a_dead_letter_keeps_event_attempt_reason_and_time",
+            "dead_letters::DLQ-5::a_reason_is_kept_character_by_character",
+            "dead_letters::DLQ-5::a_reason_of_1_kib_is_kept",
+            "dead_letters::DLQ-5::a_retry_at_the_last_attempt_makes_a_whole_dead_letter",
+            "dead_letters::DLQ-5::an_after_that_was_replayed_is_cursor_not_found",
+            "dead_letters::DLQ-5::an_expiry_at_the_last_attempt_makes_a_whole_dead_letter",
+            "dead_letters::DLQ-5::dead_letters_are_in_order_of_partition_first",
+            "dead_letters::DLQ-5::dead_letters_are_in_order_of_sequence",
+            "dead_letters::DLQ-5::listing_dead_letters_takes_none_away",
+            "dead_letters::DLQ-5::pages_of_dead_letters_join_up_across_partitions",
+            "fidelity::LOG-5::a_dead_letter_holds_the_same_event",
+            "log::LOG-4::a_dead_letter_stays_in_the_log",
+            "replay::RPL-1::a_replayed_dead_letter_that_dies_again_is_one_dead_letter",
+            "settling::DLQ-2::a_bad_reason_keeps_nothing_from_being_settled",
+            "settling::DLQ-2::a_last_retry_without_a_reason_says_so_itself",
+            "settling::DLQ-2::the_reason_of_the_last_retry_is_kept",
+            "settling::DLQ-3::a_lease_lost_at_the_last_attempt_becomes_a_dead_letter",
+            "settling::DLQ-3::an_empty_fetch_leaves_nothing_used_up",
+        ],
     },
     faulty! {
         DeadLettersAfterIsASequence: "a page of dead letters holds the sequences above that of after, in any partition",
         says: "the page of dead letters to be [(0, 3), (1, 1)]",
-        kills: ["dead_letters::DLQ-5::pages_of_dead_letters_join_up_across_partitions"]
+        kills: ["dead_letters::DLQ-5::pages_of_dead_letters_join_up_across_partitions"],
     },
     faulty! {
         DeadLettersLimit0IsNone: "a limit of 0 gives all dead letters",
         says: "a page of 0 to be []",
-        kills: ["dead_letters::DLQ-5::a_limit_bounds_a_page_of_dead_letters"]
+        kills: ["dead_letters::DLQ-5::a_limit_bounds_a_page_of_dead_letters"],
     },
     faulty! {
         DeadLettersLimitIsSigned: "a limit above the largest signed number gives no dead letters",
         says: "a page of 4294967295 to be [1, 2, 3]",
-        kills: ["dead_letters::DLQ-5::a_limit_bounds_a_page_of_dead_letters"]
+        kills: ["dead_letters::DLQ-5::a_limit_bounds_a_page_of_dead_letters"],
     },
     faulty! {
         DeadLettersEndAtAHundred: "a page never holds more than a hundred dead letters",
         says: "a page of 101 to be equal",
-        kills: ["dead_letters::DLQ-5::more_than_a_hundred_dead_letters_are_given_where_asked_for"]
+        kills: [
+            "dead_letters::DLQ-5::more_than_a_hundred_dead_letters_are_given_where_asked_for",
+        ],
     },
     faulty! {
         UnknownAfterIsFromTheBeginning: "an unknown after gives the first page",
         says: "Err(CursorNotFound)",
-        kills: ["dead_letters::DLQ-5::an_unknown_after_is_cursor_not_found", "dead_letters::DLQ-5::an_after_that_is_no_dead_letter_is_cursor_not_found", "dead_letters::DLQ-5::an_after_that_was_replayed_is_cursor_not_found"]
+        kills: [
+            "dead_letters::DLQ-5::an_unknown_after_is_cursor_not_found",
+            "dead_letters::DLQ-5::an_after_that_is_no_dead_letter_is_cursor_not_found",
+            "dead_letters::DLQ-5::an_after_that_was_replayed_is_cursor_not_found",
+        ],
     },
     faulty! {
         AfterMayBeAnyEvent: "the event given as after need not be dead",
         says: "Err(CursorNotFound)",
-        kills: ["dead_letters::DLQ-5::an_after_that_is_no_dead_letter_is_cursor_not_found", "dead_letters::DLQ-5::an_after_that_was_replayed_is_cursor_not_found"]
+        kills: [
+            "dead_letters::DLQ-5::an_after_that_is_no_dead_letter_is_cursor_not_found",
+            "dead_letters::DLQ-5::an_after_that_was_replayed_is_cursor_not_found",
+        ],
     },
     faulty! {
         AfterMayHaveBeenDead: "the event given as after was a dead letter once",
         says: "Err(CursorNotFound)",
-        kills: ["dead_letters::DLQ-5::an_after_that_was_replayed_is_cursor_not_found", "dead_letters::DLQ-5::an_after_that_is_no_dead_letter_is_cursor_not_found"]
+        kills: [
+            "dead_letters::DLQ-5::an_after_that_was_replayed_is_cursor_not_found",
+            "dead_letters::DLQ-5::an_after_that_is_no_dead_letter_is_cursor_not_found",
+        ],
     },
     faulty! {
         EverythingOpenIsDead: "leased events are listed as dead letters too",
-        says: "no dead letter has the event id",
-        kills: ["dead_letters::DLQ-5::what_is_not_dead_is_no_dead_letter", "dead_letters::DLQ-5::dead_letters_are_in_order_of_sequence"]
+        says: "the dead letters to be [4]",
+        kills: [
+            "dead_letters::DLQ-5::what_is_not_dead_is_no_dead_letter",
+            "dead_letters::DLQ-5::dead_letters_are_in_order_of_sequence",
+            "leases::LSE-2::a_stale_lease_makes_no_dead_letter",
+            "receipts::LSE-3::a_mismatch_makes_no_dead_letter",
+            "settling::DLQ-3::a_last_lease_that_was_acked_late_is_no_dead_letter",
+        ],
     },
     faulty! {
         DeadLettersAreTaken: "a dead letter is listed once",
         says: "the same list again to be equal",
-        kills: ["dead_letters::DLQ-5::listing_dead_letters_takes_none_away", "dead_letters::DLQ-5::a_limit_bounds_a_page_of_dead_letters", "dead_letters::DLQ-5::more_than_a_hundred_dead_letters_are_given_where_asked_for", "replay::RPL-1::dead_letters_above_are_gone_and_those_below_stay"]
+        kills: [
+            "dead_letters::DLQ-5::listing_dead_letters_takes_none_away",
+            "dead_letters::DLQ-5::a_limit_bounds_a_page_of_dead_letters",
+            "dead_letters::DLQ-5::more_than_a_hundred_dead_letters_are_given_where_asked_for",
+            "replay::RPL-1::dead_letters_above_are_gone_and_those_below_stay",
+        ],
     },
     faulty! {
         NoGroupHasNoDeadLetters: "a missing group or stream has an empty list of dead letters",
         says: "Err(StreamNotFound)",
-        kills: ["dead_letters::ERR-6::dead_letters_look_for_the_stream_before_the_group"]
+        kills: ["dead_letters::ERR-6::dead_letters_look_for_the_stream_before_the_group"],
     },
     faulty! {
         RejectOnlyEndsTheLease: "a rejected event is delivered again",
         says: "no claimable event",
-        kills: ["dead_letters::DLQ-6::a_dead_letter_is_not_delivered_again", "dead_letters::DLQ-4::one_event_can_be_dead_in_two_groups", "dead_letters::DLQ-5::a_dead_letter_keeps_event_attempt_reason_and_time", "dead_letters::DLQ-5::a_limit_bounds_a_page_of_dead_letters", "dead_letters::DLQ-5::a_reason_is_kept_character_by_character", "dead_letters::DLQ-5::a_reason_of_1_kib_is_kept", "dead_letters::DLQ-5::an_after_that_was_replayed_is_cursor_not_found", "dead_letters::DLQ-5::dead_letters_are_in_order_of_partition_first", "dead_letters::DLQ-5::dead_letters_are_in_order_of_sequence", "dead_letters::DLQ-5::listing_dead_letters_takes_none_away", "dead_letters::DLQ-5::more_than_a_hundred_dead_letters_are_given_where_asked_for", "dead_letters::DLQ-5::pages_of_dead_letters_join_up", "dead_letters::DLQ-5::pages_of_dead_letters_join_up_across_partitions", "dead_letters::DLQ-5::what_is_not_dead_is_no_dead_letter", "dead_letters::DLQ-6::a_dead_letter_lets_the_frontier_pass", "inspect::OPS-3::group_info_counts_current_leases", "inspect::OPS-3::group_info_counts_dead_letters", "inspect::OPS-3::group_info_counts_nothing_after_a_reset", "inspect::OPS-3::group_info_counts_over_all_partitions", "partitions::FRN-1::frontiers_of_several_partitions_follow_random_work", "progress::FRN-1::the_frontier_follows_random_work", "replay::RPL-1::a_replayed_dead_letter_that_dies_again_is_one_dead_letter", "replay::RPL-1::dead_letters_above_are_gone_and_those_below_stay", "replay::RPL-1::what_is_at_or_below_the_sequence_stays_as_it_is", "replay::RPL-2::replays_at_random_follow_the_rules", "replay::RPL-4::events_that_were_not_chosen_stay_as_they_are", "replay::RPL-6::replay_leaves_other_groups_alone", "reset::RPL-5::reset_beyond_the_high_watermark_drops_nothing", "reset::RPL-6::reset_leaves_other_groups_alone"]
+        kills: [
+            "dead_letters::DLQ-6::a_dead_letter_is_not_delivered_again",
+            "batches::LSE-8::a_bad_lease_in_a_batch_neither_blocks_nor_carries_the_others",
+            "batches::LSE-8::a_batch_moves_the_frontier_like_its_single_settles",
+            "batches::LSE-8::a_batch_of_rejects_keeps_the_reason_of_each",
+            "batches::LSE-8::a_stale_and_a_current_lease_of_one_event_stay_apart",
+            "batches::LSE-8::bad_leases_in_a_batch_have_no_effect",
+            "batches::LSE-8::expired_leases_settle_in_a_batch_as_well",
+            "batches::LSE-8::of_a_lease_given_twice_the_first_settles",
+            "batches::LSE-8::one_batch_settles_in_several_partitions",
+            "batches::LSE-8::one_batch_settles_in_several_streams_and_groups",
+            "dead_letters::DLQ-4::one_event_can_be_dead_in_two_groups",
+            "dead_letters::DLQ-5::a_dead_letter_keeps_event_attempt_reason_and_time",
+            "dead_letters::DLQ-5::a_limit_bounds_a_page_of_dead_letters",
+            "dead_letters::DLQ-5::a_reason_is_kept_character_by_character",
+            "dead_letters::DLQ-5::a_reason_of_1_kib_is_kept",
+            "dead_letters::DLQ-5::an_after_that_was_replayed_is_cursor_not_found",
+            "dead_letters::DLQ-5::dead_letters_are_in_order_of_partition_first",
+            "dead_letters::DLQ-5::dead_letters_are_in_order_of_sequence",
+            "dead_letters::DLQ-5::listing_dead_letters_takes_none_away",
+            "dead_letters::DLQ-5::more_than_a_hundred_dead_letters_are_given_where_asked_for",
+            "dead_letters::DLQ-5::pages_of_dead_letters_join_up",
+            "dead_letters::DLQ-5::pages_of_dead_letters_join_up_across_partitions",
+            "dead_letters::DLQ-5::what_is_not_dead_is_no_dead_letter",
+            "dead_letters::DLQ-6::a_dead_letter_lets_the_frontier_pass",
+            "delivery::DLV-1::what_one_group_does_concerns_no_other",
+            "delivery::DLV-3::nothing_claimable_gives_nothing",
+            "fidelity::LOG-5::a_dead_letter_holds_the_same_event",
+            "inspect::OPS-3::group_info_counts_current_leases",
+            "inspect::OPS-3::group_info_counts_dead_letters",
+            "inspect::OPS-3::group_info_counts_nothing_after_a_reset",
+            "inspect::OPS-3::group_info_counts_over_all_partitions",
+            "leases::LSE-2::a_rejected_lease_is_stale",
+            "leases::LSE-2::the_other_fields_of_a_lease_are_not_compared",
+            "leases::LSE-4::an_expired_lease_still_settles",
+            "leases::LSE-7::a_lease_is_settled_once",
+            "lifecycle::STR-5::making_indexes_again_keeps_deliveries",
+            "log::LOG-4::a_dead_letter_stays_in_the_log",
+            "partitions::FRN-1::frontiers_of_several_partitions_follow_random_work",
+            "progress::FRN-1::the_frontier_follows_random_work",
+            "receipts::LSE-3::a_stale_lease_with_another_receipt_is_stale",
+            "receipts::LSE-3::after_a_mismatch_the_right_receipt_settles",
+            "replay::RPL-1::a_replayed_dead_letter_that_dies_again_is_one_dead_letter",
+            "replay::RPL-1::dead_letters_above_are_gone_and_those_below_stay",
+            "replay::RPL-1::what_is_at_or_below_the_sequence_stays_as_it_is",
+            "replay::RPL-2::replays_at_random_follow_the_rules",
+            "replay::RPL-4::events_that_were_not_chosen_stay_as_they_are",
+            "replay::RPL-6::replay_leaves_other_groups_alone",
+            "reset::RPL-5::reset_beyond_the_high_watermark_drops_nothing",
+            "reset::RPL-6::reset_leaves_other_groups_alone",
+            "settling::DLQ-2::a_bad_reason_keeps_nothing_from_being_settled",
+            "settling::DLQ-3::until_it_is_reclaimed_the_last_lease_settles",
+            "settling::DLQ-4::a_rejected_event_is_over_for_its_group_alone",
+        ],
     },
     faulty! {
         DeadLettersHoldTheFrontier: "the frontier stops below the lowest dead letter",
         says: "the frontier to be 3",
-        kills: ["dead_letters::DLQ-6::a_dead_letter_lets_the_frontier_pass", "partitions::FRN-1::frontiers_of_several_partitions_follow_random_work", "progress::FRN-1::the_frontier_follows_random_work", "replay::RPL-2::replays_at_random_follow_the_rules"]
+        kills: [
+            "dead_letters::DLQ-6::a_dead_letter_lets_the_frontier_pass",
+            "batches::LSE-8::a_batch_moves_the_frontier_like_its_single_settles",
+            "partitions::FRN-1::frontiers_of_several_partitions_follow_random_work",
+            "progress::FRN-1::the_frontier_follows_random_work",
+            "replay::RPL-2::replays_at_random_follow_the_rules",
+            "settling::DLQ-2::a_given_up_event_lets_the_frontier_pass",
+            "settling::DLQ-3::a_lease_lost_at_the_last_attempt_lets_the_frontier_pass",
+        ],
     },
 ];
 

@@ -17,117 +17,126 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         StreamsAreListedWithoutCase: "streams are ordered without regard to case",
         says: "the streams to be equal",
-        kills: ["inspect::OPS-1::streams_are_listed_by_the_bytes_of_their_names"]
+        kills: ["inspect::OPS-1::streams_are_listed_by_the_bytes_of_their_names"],
     },
     faulty! {
         StreamsAreListedByUtf16: "streams are ordered by the UTF-16 units of their names",
         says: "the streams to be equal",
-        kills: ["inspect::OPS-1::streams_are_listed_by_the_bytes_of_their_names"]
+        kills: ["inspect::OPS-1::streams_are_listed_by_the_bytes_of_their_names"],
     },
     faulty! {
         StreamsHaveOnePartition: "streams are listed with one partition",
         says: "the streams to be equal",
-        kills: ["inspect::OPS-1::streams_are_listed_with_their_number_of_partitions"]
+        kills: ["inspect::OPS-1::streams_are_listed_with_their_number_of_partitions"],
     },
     faulty! {
         StreamsAfterIsInclusive: "a page of streams begins with the one given as after",
         says: "the streams above \"a\" to be [\"c\", \"e\"]",
-        kills: ["inspect::OPS-1::streams_are_listed_above_after"]
+        kills: ["inspect::OPS-1::streams_are_listed_above_after"],
     },
     faulty! {
         StreamsAfterMustExist: "above a name that no stream has there are none",
         says: "the streams above \"b\" to be [\"c\", \"e\"]",
-        kills: ["inspect::OPS-1::streams_are_listed_above_after"]
+        kills: ["inspect::OPS-1::streams_are_listed_above_after"],
     },
     faulty! {
         StreamsLimit0IsNone: "a limit of 0 gives all streams",
         says: "a page of 0 streams to be []",
-        kills: ["inspect::OPS-1::a_limit_bounds_a_page_of_streams"]
+        kills: ["inspect::OPS-1::a_limit_bounds_a_page_of_streams"],
     },
     faulty! {
         StreamsAreListedPerGroup: "a stream is listed once for each of its groups",
         says: "the streams to be [\"bare\", \"full\"]",
-        kills: ["inspect::OPS-1::a_stream_is_listed_once_whatever_is_in_it"]
+        kills: ["inspect::OPS-1::a_stream_is_listed_once_whatever_is_in_it"],
     },
     faulty! {
         GroupsAreListedWithoutCase: "groups are ordered without regard to case",
         says: "the groups to be equal",
-        kills: ["inspect::OPS-2::groups_are_listed_by_the_bytes_of_their_names"]
+        kills: ["inspect::OPS-2::groups_are_listed_by_the_bytes_of_their_names"],
     },
     faulty! {
         GroupsAfterIsInclusive: "a page of groups begins with the one given as after",
         says: "the groups above \"a\" to be [\"c\", \"e\"]",
-        kills: ["inspect::OPS-2::groups_are_listed_above_after"]
+        kills: ["inspect::OPS-2::groups_are_listed_above_after"],
     },
     faulty! {
         GroupsAfterIsWithoutCase: "the bound of a page of groups is compared without regard to case",
         says: "the groups above \"A\" to be [\"a\", \"c\", \"e\"]",
-        kills: ["inspect::OPS-2::groups_are_listed_above_after"]
+        kills: ["inspect::OPS-2::groups_are_listed_above_after"],
     },
     faulty! {
         GroupsLimit0IsNone: "a limit of 0 gives all groups",
         says: "a page of 0 groups to be []",
-        kills: ["inspect::OPS-2::a_limit_bounds_a_page_of_groups"]
+        kills: ["inspect::OPS-2::a_limit_bounds_a_page_of_groups"],
     },
     faulty! {
         GroupsAreFoundByPrefix: "the groups of all streams whose names begin alike are listed",
         says: "the groups of \"a\" to be [\"of a\"]",
-        kills: ["inspect::OPS-2::the_groups_of_other_streams_are_not_listed"]
+        kills: ["inspect::OPS-2::the_groups_of_other_streams_are_not_listed"],
     },
     faulty! {
         AMissingStreamHasNoGroups: "the groups of a missing stream are an empty list",
         says: "Err(StreamNotFound)",
-        kills: ["inspect::ERR-6::the_groups_of_a_missing_stream_are_not_an_empty_list"]
+        kills: ["inspect::ERR-6::the_groups_of_a_missing_stream_are_not_an_empty_list"],
     },
     faulty! {
         InfoGivesTheDefaultAttempts: "a group is described with the default number of attempts",
         says: "max_attempts to be 1",
-        kills: ["inspect::OPS-3::group_info_gives_names_and_max_attempts"]
+        kills: ["inspect::OPS-3::group_info_gives_names_and_max_attempts"],
     },
     faulty! {
         InfoCountsWhatWaits: "events that wait for a retry count as leased",
         says: "the number of leases and of dead letters to be (3, 0)",
-        kills: ["inspect::OPS-3::group_info_counts_current_leases", "inspect::OPS-3::group_info_counts_nothing_after_a_reset"]
+        kills: [
+            "inspect::OPS-3::group_info_counts_current_leases",
+            "inspect::OPS-3::group_info_counts_nothing_after_a_reset",
+        ],
     },
     faulty! {
         InfoForgetsExpiredLeases: "expired leases do not count as leased",
         says: "the number of leases and of dead letters to be (2, 0)",
-        kills: ["inspect::OPS-3::group_info_counts_expired_leases_that_nobody_reclaimed"]
+        kills: ["inspect::OPS-3::group_info_counts_expired_leases_that_nobody_reclaimed"],
     },
     faulty! {
         InfoCountsRejects: "only rejected events count as dead letters, and count for ever",
         says: "the number of leases and of dead letters to be (0, 2)",
-        kills: ["inspect::OPS-3::group_info_counts_dead_letters", "inspect::OPS-3::group_info_counts_nothing_after_a_reset"]
+        kills: [
+            "inspect::OPS-3::group_info_counts_dead_letters",
+            "inspect::OPS-3::group_info_counts_nothing_after_a_reset",
+        ],
     },
     faulty! {
         InfoIsOfPartition0: "dead letters are counted in partition 0 alone",
         says: "the number of leases and of dead letters to be (3, 2)",
-        kills: ["inspect::OPS-3::group_info_counts_over_all_partitions"]
+        kills: ["inspect::OPS-3::group_info_counts_over_all_partitions"],
     },
     faulty! {
         InfoKeepsCountsAfterAReset: "a group that was reset is described as before",
         says: "the number of leases and of dead letters to be (0, 0)",
-        kills: ["inspect::OPS-3::group_info_counts_nothing_after_a_reset"]
+        kills: ["inspect::OPS-3::group_info_counts_nothing_after_a_reset"],
     },
     faulty! {
         InfoTakesClaimsForProgress: "a group's progress is described as if everything were done",
         says: "the progress to be Lag { partitions: [PartitionLag { partition: p0, frontier: #1, high_watermark: #5 }] }",
-        kills: ["inspect::OPS-3::group_info_gives_the_progress_that_lag_gives"]
+        kills: ["inspect::OPS-3::group_info_gives_the_progress_that_lag_gives"],
     },
     faulty! {
         InfoGuessesTheProgress: "progress is given although no exact frontier is declared",
         says: "no partition",
-        kills: ["inspect::OPS-3::without_an_exact_frontier_group_info_gives_no_progress"]
+        kills: ["inspect::OPS-3::without_an_exact_frontier_group_info_gives_no_progress"],
     },
     faulty! {
         InfoSweeps: "expired leases are given back before they are counted",
         says: "the lease is stale",
-        kills: ["inspect::OPS-3::group_info_changes_nothing", "inspect::OPS-3::group_info_counts_expired_leases_that_nobody_reclaimed"]
+        kills: [
+            "inspect::OPS-3::group_info_changes_nothing",
+            "inspect::OPS-3::group_info_counts_expired_leases_that_nobody_reclaimed",
+        ],
     },
     faulty! {
         InfoLooksForTheGroupAlone: "a group on a missing stream is described as missing",
         says: "Err(StreamNotFound)",
-        kills: ["inspect::ERR-6::group_info_looks_for_the_stream_before_the_group"]
+        kills: ["inspect::ERR-6::group_info_looks_for_the_stream_before_the_group"],
     },
 ];
 

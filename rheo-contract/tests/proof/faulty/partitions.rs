@@ -16,72 +16,171 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         SequencesRunThroughTheStream: "append gives sequences that count through all partitions",
         says: "the sequences that append gave to be [1, 2]",
-        kills: ["partitions::LOG-1::each_partition_counts_from_1"]
+        kills: [
+            "partitions::LOG-1::each_partition_counts_from_1",
+            "log::LOG-3::a_batch_is_in_input_order_in_each_partition",
+            "log::LOG-9::a_read_is_of_one_partition",
+            "queries::QRY-1::a_query_by_partition_gives_that_partition_alone",
+            "queries::QRY-2::order_by_sequence_is_then_by_partition",
+            "queries::QRY-2::order_by_timestamp_is_then_by_sequence_and_partition",
+            "queries::QRY-3::events_appended_meanwhile_disturb_no_page",
+            "queries::QRY-3::paging_by_sequence_gives_every_event_once",
+            "queries::QRY-3::paging_by_timestamp_gives_every_event_once",
+        ],
     },
     faulty! {
         PartitionsAreBytes: "the number of a partition is kept in a byte",
         says: "the number of events in a partition to be 1",
-        kills: ["partitions::STR-1::a_stream_of_1_024_partitions_works"]
+        kills: [
+            "partitions::STR-1::a_stream_of_1_024_partitions_works",
+            "log::LOG-6::a_partition_out_of_range_is_refused",
+        ],
     },
     faulty! {
         ConsumersStickToAPartition: "a consumer is bound to the partition that it found work in first",
         says: "the claimable places (partition, sequence) to be [(1, 1)]",
-        kills: ["partitions::DLV-1::a_group_gets_the_events_of_all_partitions", "partitions::DLV-3::a_fetch_is_restricted_to_the_selected_partitions", "partitions::LSE-5::attempts_are_counted_in_each_partition", "replay::RPL-1::each_partition_is_replayed_after_its_own_sequence", "replay::RPL-4::chosen_events_are_reopened_in_their_own_partitions"]
+        kills: [
+            "partitions::DLV-1::a_group_gets_the_events_of_all_partitions",
+            "delivery::DLV-3::a_fetch_gives_no_more_than_its_limit",
+            "delivery::DLV-5::a_busy_partition_starves_no_other",
+            "delivery::DLV-5::a_retried_event_starves_no_other_partition",
+            "delivery::DLV-5::every_partition_is_served",
+            "delivery::DLV-5::every_selected_partition_is_served",
+            "delivery::DLV-6::events_of_a_lower_partition_are_not_passed_over",
+            "partitions::DLV-3::a_fetch_is_restricted_to_the_selected_partitions",
+            "partitions::LSE-5::attempts_are_counted_in_each_partition",
+            "replay::RPL-1::each_partition_is_replayed_after_its_own_sequence",
+            "replay::RPL-4::chosen_events_are_reopened_in_their_own_partitions",
+        ],
     },
     faulty! {
         TheLastPartitionIsDeliveredBackwards: "from all partitions but the first, leases come in reverse",
         says: "a partition's order of delivery to be [1, 2, 3]",
-        kills: ["partitions::DLV-4::each_partition_is_delivered_in_its_own_order"]
+        kills: [
+            "partitions::DLV-4::each_partition_is_delivered_in_its_own_order",
+            "delivery::DLV-4::each_partition_comes_in_order",
+        ],
     },
     faulty! {
         OnlyTheFirstSelectedPartitionCounts: "of several selected partitions only the first is looked at",
         says: "what partitions 1 and 3 give to be [(1, 1), (1, 2), (3, 1), (3, 2)]",
-        kills: ["partitions::DLV-3::a_fetch_is_restricted_to_the_selected_partitions"]
+        kills: [
+            "partitions::DLV-3::a_fetch_is_restricted_to_the_selected_partitions",
+            "delivery::DLV-3::a_fetch_stays_in_its_partitions",
+            "delivery::DLV-5::every_selected_partition_is_served",
+        ],
     },
     faulty! {
         NoSelectedPartitionIsAll: "an empty selection of partitions is one of all",
         says: "no lease",
-        kills: ["partitions::DLV-3::a_fetch_is_restricted_to_the_selected_partitions"]
+        kills: [
+            "partitions::DLV-3::a_fetch_is_restricted_to_the_selected_partitions",
+            "delivery::DLV-3::no_partitions_give_and_claim_nothing",
+            "leases::LSE-4::a_fetch_that_claims_nothing_takes_no_lease_away",
+        ],
     },
     faulty! {
         TheLongestBacklogIsServedAlone: "only the partition with the greatest lag is looked at",
         says: "one lease, since an event is claimable",
-        kills: ["partitions::DLV-3::a_blocked_partition_holds_no_other", "dead_letters::DLQ-5::dead_letters_are_in_order_of_partition_first", "dead_letters::DLQ-5::pages_of_dead_letters_join_up_across_partitions", "inspect::OPS-3::group_info_counts_over_all_partitions", "partitions::DLV-1::a_group_gets_the_events_of_all_partitions", "partitions::DLV-2::each_partition_has_its_own_start", "partitions::DLV-2::the_end_is_each_partitions_own", "partitions::DLV-4::each_partition_is_delivered_in_its_own_order", "partitions::FRN-1::each_partition_has_its_own_frontier", "partitions::LSE-2::one_sequence_in_two_partitions_is_two_deliveries", "partitions::STR-1::a_stream_of_1_024_partitions_works", "replay::RPL-1::each_partition_is_replayed_after_its_own_sequence", "replay::RPL-1::replay_of_one_partition_leaves_the_others", "replay::RPL-4::chosen_events_are_reopened_in_their_own_partitions", "reset::RPL-5::a_partition_that_the_start_does_not_name_starts_at_its_beginning", "reset::RPL-5::a_start_beyond_one_partition_drops_nothing_in_any", "reset::RPL-5::a_start_for_a_partition_that_is_not_selected_is_invalid", "reset::RPL-5::a_start_is_checked_in_the_selected_partitions_alone", "reset::RPL-5::reset_of_one_partition_leaves_the_others"]
+        kills: [
+            "partitions::DLV-3::a_blocked_partition_holds_no_other",
+            "batches::LSE-8::one_batch_settles_in_several_partitions",
+            "dead_letters::DLQ-5::dead_letters_are_in_order_of_partition_first",
+            "dead_letters::DLQ-5::pages_of_dead_letters_join_up_across_partitions",
+            "delivery::DLV-2::a_start_after_a_sequence_is_for_every_partition",
+            "delivery::DLV-2::a_start_at_a_time_is_found_per_partition",
+            "delivery::DLV-2::a_start_beyond_one_partitions_high_watermark_is_invalid",
+            "delivery::DLV-2::a_start_may_name_a_sequence_per_partition",
+            "delivery::DLV-3::a_fetch_gives_no_more_than_its_limit",
+            "delivery::DLV-3::a_fetch_stays_in_its_partitions",
+            "delivery::DLV-4::each_partition_comes_in_order",
+            "delivery::DLV-5::a_busy_partition_starves_no_other",
+            "delivery::DLV-5::a_retried_event_starves_no_other_partition",
+            "delivery::DLV-5::every_partition_is_served",
+            "delivery::DLV-6::events_of_a_lower_partition_are_not_passed_over",
+            "inspect::OPS-3::group_info_counts_over_all_partitions",
+            "leases::LSE-2::a_lease_is_of_its_partition_alone",
+            "partitions::DLV-1::a_group_gets_the_events_of_all_partitions",
+            "partitions::DLV-2::each_partition_has_its_own_start",
+            "partitions::DLV-2::the_end_is_each_partitions_own",
+            "partitions::DLV-4::each_partition_is_delivered_in_its_own_order",
+            "partitions::FRN-1::each_partition_has_its_own_frontier",
+            "partitions::LSE-2::one_sequence_in_two_partitions_is_two_deliveries",
+            "partitions::STR-1::a_stream_of_1_024_partitions_works",
+            "replay::RPL-1::each_partition_is_replayed_after_its_own_sequence",
+            "replay::RPL-1::replay_of_one_partition_leaves_the_others",
+            "replay::RPL-4::chosen_events_are_reopened_in_their_own_partitions",
+            "reset::RPL-5::a_partition_that_the_start_does_not_name_starts_at_its_beginning",
+            "reset::RPL-5::a_start_beyond_one_partition_drops_nothing_in_any",
+            "reset::RPL-5::a_start_for_a_partition_that_is_not_selected_is_invalid",
+            "reset::RPL-5::a_start_is_checked_in_the_selected_partitions_alone",
+            "reset::RPL-5::reset_of_one_partition_leaves_the_others",
+        ],
     },
     faulty! {
         SettlingIgnoresThePartition: "an ack settles the event's namesakes in other partitions too",
         says: "the lease is stale",
-        kills: ["partitions::LSE-2::one_sequence_in_two_partitions_is_two_deliveries", "partitions::DLV-1::a_group_gets_the_events_of_all_partitions", "partitions::FRN-1::each_partition_has_its_own_frontier", "partitions::FRN-1::frontiers_of_several_partitions_follow_random_work", "partitions::STR-1::a_stream_of_1_024_partitions_works", "replay::RPL-1::each_partition_is_replayed_after_its_own_sequence", "replay::RPL-1::replay_of_one_partition_leaves_the_others", "replay::RPL-4::chosen_events_are_reopened_in_their_own_partitions", "reset::RPL-5::a_partition_that_the_start_does_not_name_starts_at_its_beginning", "reset::RPL-5::a_start_beyond_one_partition_drops_nothing_in_any", "reset::RPL-5::a_start_for_a_partition_that_is_not_selected_is_invalid", "reset::RPL-5::reset_of_one_partition_leaves_the_others"]
+        kills: [
+            "partitions::LSE-2::one_sequence_in_two_partitions_is_two_deliveries",
+            "batches::LSE-8::one_batch_settles_in_several_partitions",
+            "leases::LSE-2::a_lease_is_of_its_partition_alone",
+            "partitions::DLV-1::a_group_gets_the_events_of_all_partitions",
+            "partitions::FRN-1::each_partition_has_its_own_frontier",
+            "partitions::FRN-1::frontiers_of_several_partitions_follow_random_work",
+            "partitions::STR-1::a_stream_of_1_024_partitions_works",
+            "replay::RPL-1::each_partition_is_replayed_after_its_own_sequence",
+            "replay::RPL-1::replay_of_one_partition_leaves_the_others",
+            "replay::RPL-4::chosen_events_are_reopened_in_their_own_partitions",
+            "reset::RPL-5::a_partition_that_the_start_does_not_name_starts_at_its_beginning",
+            "reset::RPL-5::a_start_beyond_one_partition_drops_nothing_in_any",
+            "reset::RPL-5::a_start_for_a_partition_that_is_not_selected_is_invalid",
+            "reset::RPL-5::reset_of_one_partition_leaves_the_others",
+        ],
     },
     faulty! {
         AttemptsIgnoreThePartition: "attempts are counted by sequence, over all partitions",
         says: "the attempt in partition 1 to be [1]",
-        kills: ["partitions::LSE-5::attempts_are_counted_in_each_partition", "replay::RPL-2::replays_at_random_follow_the_rules"]
+        kills: [
+            "partitions::LSE-5::attempts_are_counted_in_each_partition",
+            "replay::RPL-2::replays_at_random_follow_the_rules",
+        ],
     },
     faulty! {
         OneStartIsForAllPartitions: "of a start for each partition, the lowest is used for all",
         says: "the claimable places (partition, sequence) to be [(0, 3), (1, 2), (2, 1)]",
-        kills: ["partitions::DLV-2::each_partition_has_its_own_start"]
+        kills: [
+            "partitions::DLV-2::each_partition_has_its_own_start",
+            "delivery::DLV-2::a_start_may_name_a_sequence_per_partition",
+        ],
     },
     faulty! {
         TheEndIsThatOfTheLongest: "a start at the end skips as much in each partition as in the longest",
         says: "the claimable places (partition, sequence) to be [(0, 4), (1, 2), (2, 1)]",
-        kills: ["partitions::DLV-2::the_end_is_each_partitions_own"]
+        kills: ["partitions::DLV-2::the_end_is_each_partitions_own"],
     },
     faulty! {
         OneFrontierIsForAllPartitions: "the lowest frontier is given for all partitions",
         says: "the frontiers to be [1, 2, 1]",
-        kills: ["partitions::FRN-1::each_partition_has_its_own_frontier", "partitions::FRN-1::frontiers_of_several_partitions_follow_random_work", "partitions::FRN-4::lag_gives_every_partition_in_ascending_order"]
+        kills: [
+            "partitions::FRN-1::each_partition_has_its_own_frontier",
+            "partitions::FRN-1::frontiers_of_several_partitions_follow_random_work",
+            "partitions::FRN-4::lag_gives_every_partition_in_ascending_order",
+        ],
     },
     faulty! {
         EmptyPartitionsHaveNoLag: "partitions without events are left out of lag",
         says: "partition, frontier and high watermark to be equal",
-        kills: ["partitions::FRN-4::lag_gives_every_partition_in_ascending_order", "inspect::OPS-3::group_info_gives_the_progress_that_lag_gives", "partitions::FRN-1::frontiers_of_several_partitions_follow_random_work", "progress::FRN-1::the_frontier_follows_random_work", "progress::FRN-4::the_lag_of_an_empty_stream_is_nothing"]
+        kills: [
+            "partitions::FRN-4::lag_gives_every_partition_in_ascending_order",
+            "inspect::OPS-3::group_info_gives_the_progress_that_lag_gives",
+            "partitions::FRN-1::frontiers_of_several_partitions_follow_random_work",
+            "progress::FRN-4::the_lag_of_an_empty_stream_is_nothing",
+        ],
     },
     faulty! {
         PartitionsAreOrderedAsText: "lag gives partitions in the order of their numbers as text",
         says: "partition, frontier and high watermark to be equal",
-        kills: ["partitions::FRN-4::lag_gives_every_partition_in_ascending_order"]
+        kills: ["partitions::FRN-4::lag_gives_every_partition_in_ascending_order"],
     },
 ];
 

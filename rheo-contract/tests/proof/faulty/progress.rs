@@ -16,72 +16,196 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         TheFrontierIsTheHighestAck: "the frontier is the highest acked sequence",
         says: "the frontier to be 0",
-        kills: ["progress::FRN-1::a_hole_holds_the_frontier_until_it_is_filled", "partitions::FRN-1::each_partition_has_its_own_frontier", "partitions::FRN-1::frontiers_of_several_partitions_follow_random_work", "progress::FRN-1::a_hole_may_be_filled_by_a_later_attempt", "progress::FRN-1::every_shape_of_holes_gives_its_frontier", "progress::FRN-1::the_frontier_follows_random_work", "progress::FRN-1::what_has_expired_holds_the_frontier", "progress::FRN-1::what_waits_for_a_retry_holds_the_frontier", "progress::FRN-2::from_its_start_the_frontier_moves_on", "replay::RPL-2::a_lower_frontier_stays_where_it_is", "replay::RPL-2::replays_at_random_follow_the_rules", "replay::RPL-2::the_frontier_falls_to_the_sequence", "replay::RPL-4::the_frontier_falls_to_below_the_lowest_chosen_event", "reset::RPL-5::the_frontier_is_the_new_start"]
+        kills: [
+            "progress::FRN-1::a_hole_holds_the_frontier_until_it_is_filled",
+            "batches::LSE-8::a_batch_moves_the_frontier_like_its_single_settles",
+            "partitions::FRN-1::each_partition_has_its_own_frontier",
+            "partitions::FRN-1::frontiers_of_several_partitions_follow_random_work",
+            "progress::FRN-1::a_hole_may_be_filled_by_a_later_attempt",
+            "progress::FRN-1::every_shape_of_holes_gives_its_frontier",
+            "progress::FRN-1::the_frontier_follows_random_work",
+            "progress::FRN-1::what_has_expired_holds_the_frontier",
+            "progress::FRN-1::what_waits_for_a_retry_holds_the_frontier",
+            "progress::FRN-2::from_its_start_the_frontier_moves_on",
+            "replay::RPL-2::a_lower_frontier_stays_where_it_is",
+            "replay::RPL-2::replays_at_random_follow_the_rules",
+            "replay::RPL-2::the_frontier_falls_to_the_sequence",
+            "replay::RPL-4::the_frontier_falls_to_below_the_lowest_chosen_event",
+            "reset::RPL-5::the_frontier_is_the_new_start",
+            "settling::DLQ-2::a_given_up_event_lets_the_frontier_pass",
+            "settling::DLQ-3::a_lease_lost_at_the_last_attempt_lets_the_frontier_pass",
+        ],
     },
     faulty! {
         TheFrontierCountsAcks: "the frontier is the number of acks",
         says: "the frontier to be 0",
-        kills: ["progress::FRN-1::every_shape_of_holes_gives_its_frontier", "partitions::FRN-1::each_partition_has_its_own_frontier", "partitions::FRN-1::frontiers_of_several_partitions_follow_random_work", "progress::FRN-1::a_hole_holds_the_frontier_until_it_is_filled", "progress::FRN-1::a_hole_may_be_filled_by_a_later_attempt", "progress::FRN-1::the_frontier_follows_random_work", "progress::FRN-1::what_has_expired_holds_the_frontier", "progress::FRN-1::what_waits_for_a_retry_holds_the_frontier", "replay::RPL-2::a_lower_frontier_stays_where_it_is", "replay::RPL-2::replays_at_random_follow_the_rules", "replay::RPL-2::the_frontier_falls_to_the_sequence", "replay::RPL-4::the_frontier_falls_to_below_the_lowest_chosen_event", "reset::RPL-5::the_frontier_is_the_new_start"]
+        kills: [
+            "progress::FRN-1::every_shape_of_holes_gives_its_frontier",
+            "batches::LSE-8::a_batch_moves_the_frontier_like_its_single_settles",
+            "partitions::FRN-1::each_partition_has_its_own_frontier",
+            "partitions::FRN-1::frontiers_of_several_partitions_follow_random_work",
+            "progress::FRN-1::a_hole_holds_the_frontier_until_it_is_filled",
+            "progress::FRN-1::a_hole_may_be_filled_by_a_later_attempt",
+            "progress::FRN-1::the_frontier_follows_random_work",
+            "progress::FRN-1::what_has_expired_holds_the_frontier",
+            "progress::FRN-1::what_waits_for_a_retry_holds_the_frontier",
+            "replay::RPL-2::a_lower_frontier_stays_where_it_is",
+            "replay::RPL-2::replays_at_random_follow_the_rules",
+            "replay::RPL-2::the_frontier_falls_to_the_sequence",
+            "replay::RPL-4::the_frontier_falls_to_below_the_lowest_chosen_event",
+            "reset::RPL-5::the_frontier_is_the_new_start",
+            "settling::DLQ-2::a_given_up_event_lets_the_frontier_pass",
+            "settling::DLQ-3::a_lease_lost_at_the_last_attempt_lets_the_frontier_pass",
+        ],
     },
     faulty! {
         OnlyLeasesHoldTheFrontier: "what waits for a retry does not hold the frontier",
         says: "the frontier to be 1",
-        kills: ["progress::FRN-1::what_waits_for_a_retry_holds_the_frontier", "inspect::OPS-3::group_info_gives_the_progress_that_lag_gives", "partitions::FRN-1::frontiers_of_several_partitions_follow_random_work", "progress::FRN-1::the_frontier_follows_random_work", "progress::FRN-3::the_frontier_never_moves_back_by_itself", "replay::RPL-2::a_lower_frontier_stays_where_it_is", "replay::RPL-2::replays_at_random_follow_the_rules", "replay::RPL-2::the_frontier_falls_to_the_sequence", "replay::RPL-4::the_frontier_falls_to_below_the_lowest_chosen_event", "reset::RPL-5::the_frontier_is_the_new_start"]
+        kills: [
+            "progress::FRN-1::what_waits_for_a_retry_holds_the_frontier",
+            "inspect::OPS-3::group_info_gives_the_progress_that_lag_gives",
+            "partitions::FRN-1::frontiers_of_several_partitions_follow_random_work",
+            "progress::FRN-1::the_frontier_follows_random_work",
+            "progress::FRN-3::the_frontier_never_moves_back_by_itself",
+            "replay::RPL-2::a_lower_frontier_stays_where_it_is",
+            "replay::RPL-2::replays_at_random_follow_the_rules",
+            "replay::RPL-2::the_frontier_falls_to_the_sequence",
+            "replay::RPL-4::the_frontier_falls_to_below_the_lowest_chosen_event",
+            "reset::RPL-5::the_frontier_is_the_new_start",
+        ],
     },
     faulty! {
         ExpiredLeasesHoldNoFrontier: "an expired lease does not hold the frontier",
         says: "the frontier to be 0",
-        kills: ["progress::FRN-1::what_has_expired_holds_the_frontier", "progress::FRN-3::the_frontier_never_moves_back_by_itself"]
+        kills: [
+            "progress::FRN-1::what_has_expired_holds_the_frontier",
+            "progress::FRN-3::the_frontier_never_moves_back_by_itself",
+            "settling::DLQ-3::a_lease_lost_at_the_last_attempt_lets_the_frontier_pass",
+        ],
     },
     faulty! {
         NothingOpenIsAllDone: "without open leases the frontier is the high watermark",
         says: "the frontier to be 2",
-        kills: ["progress::FRN-1::what_was_never_claimed_holds_the_frontier", "inspect::OPS-3::group_info_gives_the_progress_that_lag_gives", "partitions::FRN-1::frontiers_of_several_partitions_follow_random_work", "partitions::FRN-4::lag_gives_every_partition_in_ascending_order", "progress::FRN-1::a_frontier_is_its_groups_own", "progress::FRN-1::the_frontier_follows_random_work", "progress::FRN-1::what_waits_for_a_retry_holds_the_frontier", "progress::FRN-3::the_frontier_never_moves_back_by_itself", "progress::FRN-4::lag_grows_with_appends_and_shrinks_with_acks", "replay::RPL-2::a_lower_frontier_stays_where_it_is", "replay::RPL-2::replays_at_random_follow_the_rules", "replay::RPL-2::the_frontier_falls_to_the_sequence", "replay::RPL-3::replay_never_raises_the_frontier", "replay::RPL-4::the_frontier_falls_to_below_the_lowest_chosen_event", "reset::RPL-5::the_frontier_is_the_new_start"]
+        kills: [
+            "progress::FRN-1::what_was_never_claimed_holds_the_frontier",
+            "inspect::OPS-3::group_info_gives_the_progress_that_lag_gives",
+            "partitions::FRN-1::frontiers_of_several_partitions_follow_random_work",
+            "partitions::FRN-4::lag_gives_every_partition_in_ascending_order",
+            "progress::FRN-1::a_frontier_is_its_groups_own",
+            "progress::FRN-1::the_frontier_follows_random_work",
+            "progress::FRN-1::what_waits_for_a_retry_holds_the_frontier",
+            "progress::FRN-3::the_frontier_never_moves_back_by_itself",
+            "progress::FRN-4::lag_grows_with_appends_and_shrinks_with_acks",
+            "replay::RPL-2::a_lower_frontier_stays_where_it_is",
+            "replay::RPL-2::replays_at_random_follow_the_rules",
+            "replay::RPL-2::the_frontier_falls_to_the_sequence",
+            "replay::RPL-3::replay_never_raises_the_frontier",
+            "replay::RPL-4::below_the_start_the_frontier_falls_to_below_the_chosen_event",
+            "replay::RPL-4::the_frontier_falls_to_below_the_lowest_chosen_event",
+            "reset::RPL-5::the_frontier_is_the_new_start",
+        ],
     },
     faulty! {
         OnlyFirstAttemptsMoveTheFrontier: "an ack at a later attempt leaves its hole",
         says: "the frontier to be 3",
-        kills: ["progress::FRN-1::a_hole_may_be_filled_by_a_later_attempt", "partitions::FRN-1::frontiers_of_several_partitions_follow_random_work", "progress::FRN-1::the_frontier_follows_random_work", "progress::FRN-1::what_has_expired_holds_the_frontier", "replay::RPL-2::replays_at_random_follow_the_rules"]
+        kills: [
+            "progress::FRN-1::a_hole_may_be_filled_by_a_later_attempt",
+            "partitions::FRN-1::frontiers_of_several_partitions_follow_random_work",
+            "progress::FRN-1::the_frontier_follows_random_work",
+            "progress::FRN-1::what_has_expired_holds_the_frontier",
+        ],
     },
     faulty! {
         ProgressIsOfTheStream: "the frontier is that of the group that is furthest",
         says: "the frontier to be 1",
-        kills: ["progress::FRN-1::a_frontier_is_its_groups_own", "progress::FRN-1::every_shape_of_holes_gives_its_frontier", "progress::FRN-2::the_frontier_begins_at_the_start"]
+        kills: [
+            "progress::FRN-1::a_frontier_is_its_groups_own",
+            "progress::FRN-1::every_shape_of_holes_gives_its_frontier",
+            "progress::FRN-2::the_frontier_begins_at_the_start",
+        ],
     },
     faulty! {
         TheFrontierBeginsAtZero: "until its first ack a group's frontier is 0, whatever its start",
         says: "the frontier to be 3",
-        kills: ["progress::FRN-2::the_frontier_begins_at_the_start", "dead_letters::DLQ-6::a_dead_letter_lets_the_frontier_pass", "partitions::FRN-1::frontiers_of_several_partitions_follow_random_work", "progress::FRN-2::a_group_that_starts_at_the_end_has_no_lag", "replay::RPL-2::below_the_start_the_frontier_falls_to_the_sequence", "replay::RPL-2::replays_at_random_follow_the_rules"]
+        kills: [
+            "progress::FRN-2::the_frontier_begins_at_the_start",
+            "dead_letters::DLQ-6::a_dead_letter_lets_the_frontier_pass",
+            "partitions::FRN-1::frontiers_of_several_partitions_follow_random_work",
+            "progress::FRN-2::a_group_that_starts_at_the_end_has_no_lag",
+            "replay::RPL-2::below_the_start_the_frontier_falls_to_the_sequence",
+            "replay::RPL-2::replays_at_random_follow_the_rules",
+            "replay::RPL-4::below_the_start_the_frontier_falls_to_below_the_chosen_event",
+        ],
     },
     faulty! {
         WhatIsBelowTheStartIsAHole: "the frontier does not move on from a start that is not the beginning",
         says: "the frontier to be 4",
-        kills: ["progress::FRN-2::from_its_start_the_frontier_moves_on"]
+        kills: ["progress::FRN-2::from_its_start_the_frontier_moves_on"],
     },
     faulty! {
         LaterAttemptsPutTheFrontierBack: "a second attempt puts the frontier to 0 until it is acked",
         says: "the frontier to be 3",
-        kills: ["progress::FRN-3::the_frontier_never_moves_back_by_itself", "partitions::FRN-1::frontiers_of_several_partitions_follow_random_work", "progress::FRN-1::the_frontier_follows_random_work", "replay::RPL-2::replays_at_random_follow_the_rules"]
+        kills: [
+            "progress::FRN-3::the_frontier_never_moves_back_by_itself",
+            "partitions::FRN-1::frontiers_of_several_partitions_follow_random_work",
+            "progress::FRN-1::the_frontier_follows_random_work",
+            "replay::RPL-2::replays_at_random_follow_the_rules",
+        ],
     },
     faulty! {
         TheHighWatermarkIsCached: "the high watermark is the one of the first look",
         says: "the lag to be 2",
-        kills: ["progress::FRN-4::lag_grows_with_appends_and_shrinks_with_acks", "inspect::OPS-3::group_info_gives_the_progress_that_lag_gives", "partitions::FRN-1::frontiers_of_several_partitions_follow_random_work", "progress::FRN-1::the_frontier_follows_random_work", "progress::FRN-2::a_group_that_starts_at_the_end_has_no_lag"]
+        kills: [
+            "progress::FRN-4::lag_grows_with_appends_and_shrinks_with_acks",
+            "inspect::OPS-3::group_info_gives_the_progress_that_lag_gives",
+            "log::LOG-10::an_appended_event_counts_in_the_lag_at_once",
+            "partitions::FRN-1::frontiers_of_several_partitions_follow_random_work",
+            "progress::FRN-1::the_frontier_follows_random_work",
+            "progress::FRN-2::a_group_that_starts_at_the_end_has_no_lag",
+        ],
     },
     faulty! {
         ClaimsAreProgress: "the frontier is the highest claimed sequence",
         says: "the lag to be 3",
-        kills: ["progress::FRN-4::claims_alone_are_no_progress", "dead_letters::DLQ-6::a_dead_letter_lets_the_frontier_pass", "inspect::OPS-3::group_info_gives_the_progress_that_lag_gives", "partitions::FRN-1::each_partition_has_its_own_frontier", "partitions::FRN-1::frontiers_of_several_partitions_follow_random_work", "progress::FRN-1::a_hole_holds_the_frontier_until_it_is_filled", "progress::FRN-1::a_hole_may_be_filled_by_a_later_attempt", "progress::FRN-1::every_shape_of_holes_gives_its_frontier", "progress::FRN-1::the_frontier_follows_random_work", "progress::FRN-1::what_has_expired_holds_the_frontier", "progress::FRN-1::what_waits_for_a_retry_holds_the_frontier", "progress::FRN-2::from_its_start_the_frontier_moves_on", "progress::FRN-3::the_frontier_never_moves_back_by_itself", "replay::RPL-2::a_lower_frontier_stays_where_it_is", "replay::RPL-2::below_the_start_the_frontier_falls_to_the_sequence", "replay::RPL-2::replays_at_random_follow_the_rules", "replay::RPL-2::the_frontier_falls_to_the_sequence", "replay::RPL-3::replay_never_raises_the_frontier", "replay::RPL-4::the_frontier_falls_to_below_the_lowest_chosen_event", "reset::RPL-5::the_frontier_is_the_new_start"]
+        kills: [
+            "progress::FRN-4::claims_alone_are_no_progress",
+            "batches::LSE-8::a_batch_moves_the_frontier_like_its_single_settles",
+            "dead_letters::DLQ-6::a_dead_letter_lets_the_frontier_pass",
+            "inspect::OPS-3::group_info_gives_the_progress_that_lag_gives",
+            "partitions::FRN-1::each_partition_has_its_own_frontier",
+            "partitions::FRN-1::frontiers_of_several_partitions_follow_random_work",
+            "progress::FRN-1::a_hole_holds_the_frontier_until_it_is_filled",
+            "progress::FRN-1::a_hole_may_be_filled_by_a_later_attempt",
+            "progress::FRN-1::every_shape_of_holes_gives_its_frontier",
+            "progress::FRN-1::the_frontier_follows_random_work",
+            "progress::FRN-1::what_has_expired_holds_the_frontier",
+            "progress::FRN-1::what_waits_for_a_retry_holds_the_frontier",
+            "progress::FRN-2::from_its_start_the_frontier_moves_on",
+            "progress::FRN-3::the_frontier_never_moves_back_by_itself",
+            "progress::FRN-4::lag_is_never_ahead_of_racing_acks",
+            "replay::RPL-2::a_lower_frontier_stays_where_it_is",
+            "replay::RPL-2::below_the_start_the_frontier_falls_to_the_sequence",
+            "replay::RPL-2::replays_at_random_follow_the_rules",
+            "replay::RPL-2::the_frontier_falls_to_the_sequence",
+            "replay::RPL-3::replay_never_raises_the_frontier",
+            "replay::RPL-4::the_frontier_falls_to_below_the_lowest_chosen_event",
+            "reset::RPL-5::the_frontier_is_the_new_start",
+            "settling::DLQ-2::a_given_up_event_lets_the_frontier_pass",
+            "settling::DLQ-3::a_lease_lost_at_the_last_attempt_lets_the_frontier_pass",
+        ],
     },
     faulty! {
         LagSweeps: "expired leases are given back before lag is computed",
         says: "the lease is stale",
-        kills: ["progress::FRN-4::lag_changes_nothing"]
+        kills: [
+            "progress::FRN-4::lag_changes_nothing",
+            "settling::DLQ-3::a_lease_lost_at_the_last_attempt_lets_the_frontier_pass",
+        ],
     },
     faulty! {
         WhatIsMissingHasNoLag: "a missing group or stream has no lag",
         says: "Err(StreamNotFound)",
-        kills: ["progress::ERR-6::lag_looks_for_the_stream_before_the_group"]
+        kills: ["progress::ERR-6::lag_looks_for_the_stream_before_the_group"],
     },
 ];
 

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rheo_core::{
     DeadLetter, DeadLetterOptions, Error, Event, EventId, FetchOptions, GroupName, GroupOptions,
     Lag, Lease, LeaseDuration, LeaseId, ListOptions, NewEvent, Partition, Partitions, ReadOptions,
-    Reason, Replay, ResetOptions, Result, RetryOptions, RetryOutcome, Sequence, Start, StreamName,
-    Timestamp, async_trait,
+    Reason, Replay, ResetOptions, Result, RetryDelay, RetryOptions, RetryOutcome, Sequence, Start,
+    StreamName, Timestamp, async_trait,
 };
 
 use super::Faulty;
@@ -19,207 +19,401 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         ReplayIncludesTheSequence: "a replay reopens the sequence itself too",
         says: "the claimable sequences to be [3, 4]",
-        kills: ["replay::RPL-1::replay_after_a_sequence_is_exclusive", "dead_letters::DLQ-5::an_after_that_was_replayed_is_cursor_not_found", "replay::RPL-1::a_replay_can_be_repeated", "replay::RPL-1::dead_letters_above_are_gone_and_those_below_stay", "replay::RPL-1::each_partition_is_replayed_after_its_own_sequence", "replay::RPL-1::replay_below_the_start_moves_the_start_back", "replay::RPL-1::replay_ends_the_wait_of_a_retry", "replay::RPL-1::what_is_at_or_below_the_sequence_stays_as_it_is", "replay::RPL-2::a_lower_frontier_stays_where_it_is", "replay::RPL-2::below_the_start_the_frontier_falls_to_the_sequence", "replay::RPL-2::replays_at_random_follow_the_rules", "replay::RPL-2::the_frontier_falls_to_the_sequence", "replay::RPL-3::replay_ahead_of_the_start_skips_nothing", "replay::RPL-3::replay_beyond_what_was_claimed_skips_nothing", "replay::RPL-3::replay_never_raises_the_frontier", "reset::RPL-5::a_group_that_was_reset_forward_can_be_replayed"]
+        kills: [
+            "replay::RPL-1::replay_after_a_sequence_is_exclusive",
+            "dead_letters::DLQ-5::an_after_that_was_replayed_is_cursor_not_found",
+            "leases::LSE-2::a_lease_from_before_a_replay_is_stale",
+            "replay::RPL-1::a_replay_can_be_repeated",
+            "replay::RPL-1::dead_letters_above_are_gone_and_those_below_stay",
+            "replay::RPL-1::each_partition_is_replayed_after_its_own_sequence",
+            "replay::RPL-1::replay_below_the_start_moves_the_start_back",
+            "replay::RPL-1::replay_ends_the_wait_of_a_retry",
+            "replay::RPL-1::what_is_at_or_below_the_sequence_stays_as_it_is",
+            "replay::RPL-2::a_lower_frontier_stays_where_it_is",
+            "replay::RPL-2::below_the_start_the_frontier_falls_to_the_sequence",
+            "replay::RPL-2::replays_at_random_follow_the_rules",
+            "replay::RPL-2::the_frontier_falls_to_the_sequence",
+            "replay::RPL-3::replay_ahead_of_the_start_skips_nothing",
+            "replay::RPL-3::replay_beyond_what_was_claimed_skips_nothing",
+            "replay::RPL-3::replay_never_raises_the_frontier",
+            "reset::RPL-5::a_group_that_was_reset_forward_can_be_replayed",
+        ],
     },
     faulty! {
         ReplayForgetsTheDead: "what is dead is not delivered again after a replay",
         says: "the claimable sequences to be [1, 2, 3, 4]",
-        kills: ["replay::RPL-1::replay_reopens_what_was_acked_and_what_is_dead", "replay::RPL-1::a_replayed_dead_letter_that_dies_again_is_one_dead_letter", "replay::RPL-1::attempts_begin_again_after_a_replay", "replay::RPL-2::replays_at_random_follow_the_rules", "replay::RPL-4::chosen_events_are_reopened_in_every_state"]
+        kills: [
+            "replay::RPL-1::replay_reopens_what_was_acked_and_what_is_dead",
+            "replay::RPL-1::a_replayed_dead_letter_that_dies_again_is_one_dead_letter",
+            "replay::RPL-1::attempts_begin_again_after_a_replay",
+            "replay::RPL-2::replays_at_random_follow_the_rules",
+            "replay::RPL-4::chosen_events_are_reopened_in_every_state",
+        ],
     },
     faulty! {
         GoingBackKeepsWaits: "neither replay nor reset end the wait of a retry",
         says: "the claimable sequences to be [2]",
-        kills: ["replay::RPL-1::replay_ends_the_wait_of_a_retry", "replay::RPL-4::chosen_events_are_reopened_in_every_state", "reset::RPL-5::reset_starts_again_from_the_beginning"]
+        kills: [
+            "replay::RPL-1::replay_ends_the_wait_of_a_retry",
+            "replay::RPL-4::chosen_events_are_reopened_in_every_state",
+            "reset::RPL-5::reset_starts_again_from_the_beginning",
+        ],
     },
     faulty! {
         GoingBackPardonsLeases: "leases from before a replay or reset can still be renewed and acked",
         says: "Err(StaleLease)",
-        kills: ["replay::RPL-1::a_replayed_lease_settles_nothing", "replay::RPL-1::a_replay_can_be_repeated", "replay::RPL-1::a_replayed_lease_is_stale_after_the_event_was_claimed_again", "replay::RPL-1::an_expired_lease_is_replayed_too", "replay::RPL-1::replay_of_one_partition_leaves_the_others", "replay::RPL-1::what_is_at_or_below_the_sequence_stays_as_it_is", "replay::RPL-4::chosen_events_are_reopened_in_every_state", "replay::RPL-7::acks_that_race_a_replay_lose_no_event", "replay::RPL-7::fetches_that_race_a_replay_lose_no_event", "replay::RPL-7::no_batch_of_leases_from_before_settles_after", "reset::RPL-5::a_lease_from_before_a_reset_settles_nothing", "reset::RPL-5::a_partition_that_the_start_does_not_name_starts_at_its_beginning", "reset::RPL-5::reset_may_go_forward", "reset::RPL-5::reset_of_one_partition_leaves_the_others", "reset::RPL-5::reset_to_a_sequence_drops_what_is_below_too", "reset::RPL-5::reset_to_the_end_waits_for_new_events", "reset::RPL-7::acks_that_race_a_reset_lose_no_event"]
+        kills: [
+            "replay::RPL-1::a_replayed_lease_settles_nothing",
+            "leases::LSE-2::a_lease_from_before_a_replay_is_stale",
+            "leases::LSE-2::a_lease_from_before_a_reset_is_stale",
+            "leases::LSE-2::a_lease_of_a_chosen_event_that_was_replayed_is_stale",
+            "receipts::LSE-3::a_replayed_lease_with_another_receipt_is_stale",
+            "replay::RPL-1::a_replay_can_be_repeated",
+            "replay::RPL-1::a_replayed_lease_is_stale_after_the_event_was_claimed_again",
+            "replay::RPL-1::an_expired_lease_is_replayed_too",
+            "replay::RPL-1::replay_of_one_partition_leaves_the_others",
+            "replay::RPL-1::what_is_at_or_below_the_sequence_stays_as_it_is",
+            "replay::RPL-4::chosen_events_are_reopened_in_every_state",
+            "replay::RPL-7::acks_that_race_a_replay_lose_no_event",
+            "replay::RPL-7::fetches_that_race_a_replay_lose_no_event",
+            "replay::RPL-7::no_batch_of_leases_from_before_settles_after",
+            "reset::RPL-5::a_lease_from_before_a_reset_settles_nothing",
+            "reset::RPL-5::a_partition_that_the_start_does_not_name_starts_at_its_beginning",
+            "reset::RPL-5::reset_may_go_forward",
+            "reset::RPL-5::reset_of_one_partition_leaves_the_others",
+            "reset::RPL-5::reset_to_a_sequence_drops_what_is_below_too",
+            "reset::RPL-5::reset_to_the_end_waits_for_new_events",
+            "reset::RPL-7::acks_that_race_a_reset_lose_no_event",
+        ],
     },
     faulty! {
         ReplayPardonsExpiredLeases: "expired leases can still be renewed after a replay",
         says: "Err(StaleLease)",
-        kills: ["replay::RPL-1::an_expired_lease_is_replayed_too"]
+        kills: ["replay::RPL-1::an_expired_lease_is_replayed_too"],
     },
     faulty! {
         LeaseIdsAreMadeOfAttempts: "the lease id is made of group, event and attempt, so that it comes again",
         says: "Err(StaleLease)",
-        kills: ["replay::RPL-1::a_replayed_lease_is_stale_after_the_event_was_claimed_again", "replay::RPL-7::acks_that_race_a_replay_lose_no_event", "replay::RPL-7::no_batch_of_leases_from_before_settles_after", "reset::RPL-5::a_lease_from_before_a_reset_settles_nothing", "reset::RPL-7::acks_that_race_a_reset_lose_no_event"]
+        kills: [
+            "replay::RPL-1::a_replayed_lease_is_stale_after_the_event_was_claimed_again",
+            "leases::LSE-1::a_lease_id_cannot_be_guessed_from_another",
+            "leases::LSE-1::a_replayed_event_gets_a_new_lease_id",
+            "leases::LSE-2::a_lease_from_before_a_replay_is_stale",
+            "leases::LSE-2::a_lease_from_before_a_reset_is_stale",
+            "leases::LSE-2::a_lease_of_a_chosen_event_that_was_replayed_is_stale",
+            "lifecycle::ERR-1::a_call_on_a_closed_handle_has_no_effect",
+            "lifecycle::ERR-7::closing_one_handle_leaves_the_others",
+            "receipts::LSE-3::a_replayed_lease_with_another_receipt_is_stale",
+            "replay::RPL-7::acks_that_race_a_replay_lose_no_event",
+            "replay::RPL-7::fetches_that_race_a_replay_lose_no_event",
+            "replay::RPL-7::no_batch_of_leases_from_before_settles_after",
+            "reset::RPL-5::a_lease_from_before_a_reset_settles_nothing",
+            "reset::RPL-7::acks_that_race_a_reset_lose_no_event",
+        ],
     },
     faulty! {
         GoingBackKeepsAttempts: "attempts are counted on after a replay or reset",
         says: "the attempts to be [1, 1, 1]",
-        kills: ["replay::RPL-1::attempts_begin_again_after_a_replay", "replay::RPL-1::a_replayed_lease_settles_nothing", "replay::RPL-1::an_expired_lease_is_replayed_too", "replay::RPL-1::replay_below_the_start_moves_the_start_back", "replay::RPL-1::replay_ends_the_wait_of_a_retry", "replay::RPL-2::replays_at_random_follow_the_rules", "replay::RPL-4::chosen_events_are_reopened_in_every_state", "reset::RPL-5::attempts_begin_again_after_a_reset"]
+        kills: [
+            "replay::RPL-1::attempts_begin_again_after_a_replay",
+            "replay::RPL-1::a_replayed_lease_settles_nothing",
+            "replay::RPL-1::an_expired_lease_is_replayed_too",
+            "replay::RPL-1::replay_below_the_start_moves_the_start_back",
+            "replay::RPL-1::replay_ends_the_wait_of_a_retry",
+            "replay::RPL-2::replays_at_random_follow_the_rules",
+            "replay::RPL-4::chosen_events_are_reopened_in_every_state",
+            "reset::RPL-5::attempts_begin_again_after_a_reset",
+        ],
     },
     faulty! {
         ReplayGivesEverythingBack: "a replay ends the leases at or below the sequence as well",
         says: "the lease is stale",
-        kills: ["replay::RPL-1::what_is_at_or_below_the_sequence_stays_as_it_is", "replay::RPL-2::a_lower_frontier_stays_where_it_is", "replay::RPL-2::replays_at_random_follow_the_rules", "replay::RPL-3::replay_beyond_what_was_claimed_skips_nothing", "replay::RPL-3::replay_never_raises_the_frontier"]
+        kills: [
+            "replay::RPL-1::what_is_at_or_below_the_sequence_stays_as_it_is",
+            "leases::LSE-2::a_lease_from_before_a_replay_is_stale",
+            "replay::RPL-2::a_lower_frontier_stays_where_it_is",
+            "replay::RPL-2::replays_at_random_follow_the_rules",
+            "replay::RPL-3::replay_beyond_what_was_claimed_skips_nothing",
+            "replay::RPL-3::replay_never_raises_the_frontier",
+        ],
     },
     faulty! {
         ReplayStopsAtTheStart: "a replay after a sequence goes no further back than to the group's start",
         says: "the claimable sequences to be [2, 3, 4, 5]",
-        kills: ["replay::RPL-1::replay_below_the_start_moves_the_start_back", "replay::RPL-1::a_group_that_started_at_the_end_can_go_back", "replay::RPL-2::below_the_start_the_frontier_falls_to_the_sequence", "reset::RPL-5::a_group_that_was_reset_forward_can_be_replayed"]
+        kills: [
+            "replay::RPL-1::replay_below_the_start_moves_the_start_back",
+            "replay::RPL-1::a_group_that_started_at_the_end_can_go_back",
+            "replay::RPL-2::below_the_start_the_frontier_falls_to_the_sequence",
+            "reset::RPL-5::a_group_that_was_reset_forward_can_be_replayed",
+        ],
     },
     faulty! {
         ReplayIgnoresThePartitions: "a replay is of all partitions",
         says: "the lease is stale",
-        kills: ["replay::RPL-1::replay_of_one_partition_leaves_the_others", "replay::ERR-8::replay_of_a_partition_out_of_range_reopens_nothing", "replay::RPL-1::replay_of_no_partition_changes_nothing"]
+        kills: [
+            "replay::RPL-1::replay_of_one_partition_leaves_the_others",
+            "replay::ERR-8::replay_of_a_partition_out_of_range_reopens_nothing",
+            "replay::RPL-1::replay_of_no_partition_changes_nothing",
+        ],
     },
     faulty! {
         ReplayTakesTheLowestOfAll: "of a sequence for each partition, the lowest is used for all",
         says: "the claimable places (partition, sequence) to be [(0, 3), (2, 2), (2, 3)]",
-        kills: ["replay::RPL-1::each_partition_is_replayed_after_its_own_sequence"]
+        kills: ["replay::RPL-1::each_partition_is_replayed_after_its_own_sequence"],
     },
     faulty! {
         ReplayOfNoPartitionIsOfAll: "an empty selection of partitions replays all",
         says: "no claimable event",
-        kills: ["replay::RPL-1::replay_of_no_partition_changes_nothing"]
+        kills: ["replay::RPL-1::replay_of_no_partition_changes_nothing"],
     },
     faulty! {
         ReplayOfNoSequenceIsOfAll: "an empty list of sequences replays everything",
         says: "no claimable event",
-        kills: ["replay::RPL-1::replay_of_no_partition_changes_nothing"]
+        kills: ["replay::RPL-1::replay_of_no_partition_changes_nothing"],
     },
     faulty! {
         ReplayKeepsTheListOfTheDead: "replayed dead letters are still listed",
-        says: "no dead letter has the event id",
-        kills: ["replay::RPL-1::dead_letters_above_are_gone_and_those_below_stay", "replay::RPL-1::a_replayed_dead_letter_that_dies_again_is_one_dead_letter"]
+        says: "the dead letters to be equal",
+        kills: [
+            "replay::RPL-1::dead_letters_above_are_gone_and_those_below_stay",
+            "replay::RPL-1::a_replayed_dead_letter_that_dies_again_is_one_dead_letter",
+        ],
     },
     faulty! {
         TheFirstDeathCounts: "a dead letter that dies again keeps its first attempt and reason",
         says: "attempt and reason of the dead letters to be [(1, \"second\")]",
-        kills: ["replay::RPL-1::a_replayed_dead_letter_that_dies_again_is_one_dead_letter"]
+        kills: ["replay::RPL-1::a_replayed_dead_letter_that_dies_again_is_one_dead_letter"],
     },
     faulty! {
         ReplayHappensOnce: "the same replay is done only once",
         says: "Err(StaleLease)",
-        kills: ["replay::RPL-1::a_replay_can_be_repeated", "replay::RPL-2::replays_at_random_follow_the_rules"]
+        kills: [
+            "replay::RPL-1::a_replay_can_be_repeated",
+            "replay::RPL-2::replays_at_random_follow_the_rules",
+        ],
     },
     faulty! {
         TheFrontierNeverFalls: "the frontier is only ever raised, whatever is replayed or reset",
         says: "the frontier to be 2",
-        kills: ["replay::RPL-2::the_frontier_falls_to_the_sequence", "replay::RPL-2::below_the_start_the_frontier_falls_to_the_sequence", "replay::RPL-2::replays_at_random_follow_the_rules", "replay::RPL-4::the_frontier_falls_to_below_the_lowest_chosen_event", "reset::RPL-5::the_frontier_is_the_new_start"]
+        kills: [
+            "replay::RPL-2::the_frontier_falls_to_the_sequence",
+            "replay::RPL-2::below_the_start_the_frontier_falls_to_the_sequence",
+            "replay::RPL-2::replays_at_random_follow_the_rules",
+            "replay::RPL-4::below_the_start_the_frontier_falls_to_below_the_chosen_event",
+            "replay::RPL-4::the_frontier_falls_to_below_the_lowest_chosen_event",
+            "reset::RPL-5::the_frontier_is_the_new_start",
+        ],
     },
     faulty! {
         ReplaySetsTheFrontier: "a replay sets the frontier to its sequence, also upwards",
         says: "the frontier to be 0",
-        kills: ["replay::RPL-2::a_lower_frontier_stays_where_it_is", "replay::RPL-2::replays_at_random_follow_the_rules", "replay::RPL-3::replay_never_raises_the_frontier"]
+        kills: [
+            "replay::RPL-2::a_lower_frontier_stays_where_it_is",
+            "replay::RPL-2::replays_at_random_follow_the_rules",
+            "replay::RPL-3::replay_never_raises_the_frontier",
+        ],
     },
     faulty! {
         TheFrontierStopsAtTheStart: "the frontier is never below the group's first start",
         says: "the frontier to be 1",
-        kills: ["replay::RPL-2::below_the_start_the_frontier_falls_to_the_sequence"]
+        kills: [
+            "replay::RPL-2::below_the_start_the_frontier_falls_to_the_sequence",
+            "replay::RPL-4::below_the_start_the_frontier_falls_to_below_the_chosen_event",
+        ],
     },
     faulty! {
         ReplayJumpsForward: "a replay beyond what was claimed moves the group forward",
         says: "the lease is stale",
-        kills: ["replay::RPL-3::replay_beyond_what_was_claimed_skips_nothing", "replay::RPL-2::replays_at_random_follow_the_rules", "replay::RPL-3::replay_ahead_of_the_start_skips_nothing", "replay::RPL-3::replay_before_anything_was_claimed_changes_nothing", "replay::RPL-3::replay_never_raises_the_frontier"]
+        kills: [
+            "replay::RPL-3::replay_beyond_what_was_claimed_skips_nothing",
+            "replay::RPL-2::replays_at_random_follow_the_rules",
+            "replay::RPL-3::replay_ahead_of_the_start_skips_nothing",
+            "replay::RPL-3::replay_before_anything_was_claimed_changes_nothing",
+            "replay::RPL-3::replay_never_raises_the_frontier",
+        ],
     },
     faulty! {
         ReplayRemembersThePosition: "after a replay nothing at or below its sequence is delivered, also what is appended later",
         says: "the claimable sequences to be [1, 2, 3]",
-        kills: ["replay::RPL-3::replay_on_an_empty_stream_skips_no_later_event", "replay::RPL-2::replays_at_random_follow_the_rules", "replay::RPL-3::replay_ahead_of_the_start_skips_nothing", "replay::RPL-3::replay_before_anything_was_claimed_changes_nothing", "replay::RPL-3::replay_beyond_what_was_claimed_skips_nothing", "replay::RPL-6::replay_leaves_the_log_alone"]
+        kills: [
+            "replay::RPL-3::replay_on_an_empty_stream_skips_no_later_event",
+            "replay::RPL-2::replays_at_random_follow_the_rules",
+            "replay::RPL-3::replay_ahead_of_the_start_skips_nothing",
+            "replay::RPL-3::replay_before_anything_was_claimed_changes_nothing",
+            "replay::RPL-3::replay_beyond_what_was_claimed_skips_nothing",
+            "replay::RPL-6::replay_leaves_the_log_alone",
+        ],
     },
     faulty! {
         TheDeadAreNotChosen: "a replay of chosen events leaves out the dead",
         says: "the claimable sequences to be [1, 2, 3, 4, 5]",
-        kills: ["replay::RPL-4::chosen_events_are_reopened_in_every_state"]
+        kills: [
+            "replay::RPL-4::chosen_events_are_reopened_in_every_state",
+            "replay::RPL-2::replays_at_random_follow_the_rules",
+        ],
     },
     faulty! {
         ChosenEventsReopenAllAbove: "a replay of chosen events reopens everything from the lowest of them",
         says: "the lease is stale",
-        kills: ["replay::RPL-4::events_that_were_not_chosen_stay_as_they_are", "replay::DLV-4::reopened_events_come_before_later_ones_in_their_order", "replay::RPL-2::replays_at_random_follow_the_rules", "replay::RPL-4::a_chosen_event_below_the_start_is_delivered", "replay::RPL-4::an_unknown_id_reopens_nothing", "replay::RPL-4::chosen_events_are_reopened_in_their_own_partitions", "replay::RPL-4::the_frontier_falls_to_below_the_lowest_chosen_event"]
+        kills: [
+            "replay::RPL-4::events_that_were_not_chosen_stay_as_they_are",
+            "delivery::DLV-4::replayed_events_go_before_what_is_new",
+            "leases::LSE-2::a_lease_of_a_chosen_event_that_was_replayed_is_stale",
+            "replay::DLV-4::reopened_events_come_before_later_ones_in_their_order",
+            "replay::RPL-2::replays_at_random_follow_the_rules",
+            "replay::RPL-4::a_chosen_event_below_the_start_is_delivered",
+            "replay::RPL-4::an_unknown_id_reopens_nothing",
+            "replay::RPL-4::below_the_start_the_frontier_falls_to_below_the_chosen_event",
+            "replay::RPL-4::chosen_events_are_reopened_in_their_own_partitions",
+            "replay::RPL-4::the_frontier_falls_to_below_the_lowest_chosen_event",
+        ],
     },
     faulty! {
         ReplayJumpsToTheChosenEvent: "a chosen event that was never claimed is where the group goes on",
         says: "the lease is stale",
-        kills: ["replay::RPL-4::a_chosen_event_that_was_never_claimed_stays_as_it_is", "replay::RPL-2::replays_at_random_follow_the_rules"]
+        kills: [
+            "replay::RPL-4::a_chosen_event_that_was_never_claimed_stays_as_it_is",
+            "replay::RPL-2::replays_at_random_follow_the_rules",
+        ],
     },
     faulty! {
         EventsBelowTheStartCannotBeChosen: "chosen events at or below the group's start are left out",
         says: "the claimable sequences to be [2, 4]",
-        kills: ["replay::RPL-4::a_chosen_event_below_the_start_is_delivered", "replay::RPL-4::an_unknown_id_reopens_nothing"]
+        kills: [
+            "replay::RPL-4::a_chosen_event_below_the_start_is_delivered",
+            "replay::RPL-4::an_unknown_id_reopens_nothing",
+            "replay::RPL-4::below_the_start_the_frontier_falls_to_below_the_chosen_event",
+        ],
     },
     faulty! {
         UnknownIdsAreLeftOut: "unknown ids among those to replay are left out",
         says: "Err(Invalid)",
-        kills: ["replay::RPL-4::an_unknown_id_reopens_nothing", "replay::RPL-4::an_id_from_another_stream_is_unknown"]
+        kills: [
+            "replay::RPL-4::an_unknown_id_reopens_nothing",
+            "replay::RPL-4::an_id_from_another_stream_is_unknown",
+        ],
     },
     faulty! {
         AnUnknownIdStopsHalfWay: "events are reopened one by one until an id is unknown",
         says: "no claimable event",
-        kills: ["replay::RPL-4::an_unknown_id_reopens_nothing", "replay::ERR-6::replay_looks_for_the_stream_before_the_group"]
+        kills: [
+            "replay::RPL-4::an_unknown_id_reopens_nothing",
+            "replay::ERR-6::replay_looks_for_the_stream_before_the_group",
+        ],
     },
     faulty! {
         IdsAreKnownInAllStreams: "an id that another stream has is no mistake",
         says: "Err(Invalid)",
-        kills: ["replay::RPL-4::an_id_from_another_stream_is_unknown", "replay::ERR-6::replay_looks_for_the_stream_before_the_group"]
+        kills: [
+            "replay::RPL-4::an_id_from_another_stream_is_unknown",
+            "replay::ERR-6::replay_looks_for_the_stream_before_the_group",
+        ],
     },
     faulty! {
         AnIdTwiceIsOneTooMany: "an id that is given twice is refused, since fewer rows than ids are found",
         says: "invalid events: got 3, allowed is ids of events that are in the stream",
-        kills: ["replay::RPL-4::an_id_given_twice_counts_once"]
+        kills: ["replay::RPL-4::an_id_given_twice_counts_once"],
     },
     faulty! {
         NoIdsAreAllIds: "a replay of no events is one of all events",
         says: "no claimable event",
-        kills: ["replay::RPL-4::no_ids_change_nothing"]
+        kills: ["replay::RPL-4::no_ids_change_nothing"],
     },
     faulty! {
         TheFrontierFallsToTheChosenEvent: "the frontier falls to the chosen event instead of below it",
         says: "the frontier to be 1",
-        kills: ["replay::RPL-4::the_frontier_falls_to_below_the_lowest_chosen_event", "replay::RPL-2::replays_at_random_follow_the_rules"]
+        kills: [
+            "replay::RPL-4::the_frontier_falls_to_below_the_lowest_chosen_event",
+            "replay::RPL-2::replays_at_random_follow_the_rules",
+            "replay::RPL-4::below_the_start_the_frontier_falls_to_below_the_chosen_event",
+        ],
     },
     faulty! {
         EventsAreChosenBySequence: "events with the sequence of a chosen one are reopened in all partitions",
         says: "the claimable places (partition, sequence) to be [(0, 2), (2, 1)]",
-        kills: ["replay::RPL-4::chosen_events_are_reopened_in_their_own_partitions", "replay::RPL-4::an_unknown_id_reopens_nothing"]
+        kills: [
+            "replay::RPL-4::chosen_events_are_reopened_in_their_own_partitions",
+            "replay::RPL-4::an_unknown_id_reopens_nothing",
+        ],
     },
     faulty! {
         ReopenedEventsComeInTheOrderGiven: "what is reopened is queued in the order in which it was chosen",
         says: "the order of delivery to be [2, 4, 6]",
-        kills: ["replay::DLV-4::reopened_events_come_before_later_ones_in_their_order", "replay::RPL-4::an_unknown_id_reopens_nothing", "replay::RPL-4::chosen_events_are_reopened_in_every_state", "replay::RPL-4::the_frontier_falls_to_below_the_lowest_chosen_event", "replay::RPL-6::replay_leaves_other_groups_alone"]
+        kills: [
+            "replay::DLV-4::reopened_events_come_before_later_ones_in_their_order",
+            "delivery::DLV-4::replayed_events_go_before_what_is_new",
+            "replay::RPL-4::an_unknown_id_reopens_nothing",
+            "replay::RPL-4::chosen_events_are_reopened_in_every_state",
+            "replay::RPL-4::the_frontier_falls_to_below_the_lowest_chosen_event",
+            "replay::RPL-6::replay_leaves_other_groups_alone",
+        ],
     },
     faulty! {
         ReplayIsForAllGroups: "a replay is done for every group of the stream",
         says: "the lease is stale",
-        kills: ["replay::RPL-6::replay_leaves_other_groups_alone"]
+        kills: ["replay::RPL-6::replay_leaves_other_groups_alone"],
     },
     faulty! {
         ReplayAppendsAgain: "a replay appends the events to the log again",
         says: "the log to be equal",
-        kills: ["replay::RPL-6::replay_leaves_the_log_alone", "replay::RPL-1::a_group_that_started_at_the_end_can_go_back", "replay::RPL-1::a_replay_can_be_repeated", "replay::RPL-1::a_replayed_lease_is_stale_after_the_event_was_claimed_again", "replay::RPL-1::a_replayed_lease_settles_nothing", "replay::RPL-1::an_expired_lease_is_replayed_too", "replay::RPL-1::attempts_begin_again_after_a_replay", "replay::RPL-1::replay_after_a_sequence_is_exclusive", "replay::RPL-1::replay_below_the_start_moves_the_start_back", "replay::RPL-1::replay_ends_the_wait_of_a_retry", "replay::RPL-1::replay_of_no_partition_changes_nothing", "replay::RPL-1::replay_of_one_partition_leaves_the_others", "replay::RPL-1::replay_reopens_what_was_acked_and_what_is_dead", "replay::RPL-1::what_is_at_or_below_the_sequence_stays_as_it_is", "replay::RPL-2::the_frontier_falls_to_the_sequence", "replay::RPL-3::replay_ahead_of_the_start_skips_nothing", "replay::RPL-3::replay_before_anything_was_claimed_changes_nothing", "replay::RPL-3::replay_beyond_what_was_claimed_skips_nothing", "replay::RPL-6::replay_leaves_other_groups_alone", "replay::RPL-7::acks_that_race_a_replay_lose_no_event", "replay::RPL-7::fetches_that_race_a_replay_lose_no_event", "replay::RPL-7::no_batch_of_leases_from_before_settles_after", "reset::RPL-5::a_group_that_was_reset_forward_can_be_replayed"]
+        kills: [
+            "replay::RPL-6::replay_leaves_the_log_alone",
+            "leases::LSE-2::a_lease_from_before_a_replay_is_stale",
+            "log::LOG-4::replay_and_reset_change_no_event",
+            "replay::RPL-1::a_group_that_started_at_the_end_can_go_back",
+            "replay::RPL-1::a_replay_can_be_repeated",
+            "replay::RPL-1::a_replayed_lease_is_stale_after_the_event_was_claimed_again",
+            "replay::RPL-1::a_replayed_lease_settles_nothing",
+            "replay::RPL-1::an_expired_lease_is_replayed_too",
+            "replay::RPL-1::attempts_begin_again_after_a_replay",
+            "replay::RPL-1::replay_after_a_sequence_is_exclusive",
+            "replay::RPL-1::replay_below_the_start_moves_the_start_back",
+            "replay::RPL-1::replay_ends_the_wait_of_a_retry",
+            "replay::RPL-1::replay_of_no_partition_changes_nothing",
+            "replay::RPL-1::replay_of_one_partition_leaves_the_others",
+            "replay::RPL-1::replay_reopens_what_was_acked_and_what_is_dead",
+            "replay::RPL-1::what_is_at_or_below_the_sequence_stays_as_it_is",
+            "replay::RPL-2::replays_at_random_follow_the_rules",
+            "replay::RPL-2::the_frontier_falls_to_the_sequence",
+            "replay::RPL-3::replay_ahead_of_the_start_skips_nothing",
+            "replay::RPL-3::replay_before_anything_was_claimed_changes_nothing",
+            "replay::RPL-3::replay_beyond_what_was_claimed_skips_nothing",
+            "replay::RPL-6::replay_leaves_other_groups_alone",
+            "replay::RPL-7::acks_that_race_a_replay_lose_no_event",
+            "replay::RPL-7::fetches_that_race_a_replay_lose_no_event",
+            "replay::RPL-7::no_batch_of_leases_from_before_settles_after",
+            "reset::RPL-5::a_group_that_was_reset_forward_can_be_replayed",
+        ],
     },
     faulty! {
         ReplayInTwoSteps: "acks that come in between the two steps of a replay stay acked",
         says: "the claimable sequences to be [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]",
-        kills: ["replay::RPL-7::acks_that_race_a_replay_lose_no_event"]
+        kills: ["replay::RPL-7::acks_that_race_a_replay_lose_no_event"],
     },
     faulty! {
         ReplayLosesRacingClaims: "what is claimed while a replay is under way is lost",
-        says: "what was delivered since the replay to be [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]",
-        kills: ["replay::RPL-7::fetches_that_race_a_replay_lose_no_event"]
+        says: "the claimable sequences to be [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]",
+        kills: ["replay::RPL-7::fetches_that_race_a_replay_lose_no_event"],
     },
     faulty! {
         ABatchOfAcksIgnoresReplays: "a batch of acks lets leases from before a replay through",
         says: "Err(StaleLease)",
-        kills: ["replay::RPL-7::no_batch_of_leases_from_before_settles_after"]
+        kills: ["replay::RPL-7::no_batch_of_leases_from_before_settles_after"],
     },
     faulty! {
         WhatIsMissingIsReplayed: "a replay of a missing group is Ok",
         says: "Err(GroupNotFound)",
-        kills: ["replay::ERR-6::replay_looks_for_the_stream_before_the_group"]
+        kills: ["replay::ERR-6::replay_looks_for_the_stream_before_the_group"],
     },
     faulty! {
         ReplayLooksForTheGroupAlone: "a replay on a missing stream says that the group is missing",
         says: "Err(StreamNotFound)",
-        kills: ["replay::ERR-6::replay_looks_for_the_stream_before_the_group"]
+        kills: ["replay::ERR-6::replay_looks_for_the_stream_before_the_group"],
     },
     faulty! {
         ReplayChecksAsItGoes: "partitions are replayed one by one until one is out of range",
         says: "no reopened event",
-        kills: ["replay::ERR-8::replay_of_a_partition_out_of_range_reopens_nothing"]
+        kills: ["replay::ERR-8::replay_of_a_partition_out_of_range_reopens_nothing"],
     },
 ];
 
@@ -288,7 +482,9 @@ impl Defect for GoingBackKeepsWaits {
         options: &RetryOptions,
     ) -> Result<RetryOutcome> {
         let due = real.now().saturating_add(options.delay.as_duration());
-        held(&self.due).insert((lease.event.id, lease.group.clone()), due);
+        if options.delay > RetryDelay::NONE {
+            held(&self.due).insert((lease.event.id, lease.group.clone()), due);
+        }
         real.backend.retry(lease, options).await
     }
     async fn fetch(
@@ -1064,6 +1260,7 @@ impl Defect for AnUnknownIdStopsHalfWay {
         group: &GroupName,
         replay: &Replay,
     ) -> Result<()> {
+        real.backend.ping().await?;
         let Replay::Events(ids) = replay else {
             return real.backend.replay(stream, group, replay).await;
         };
@@ -1100,6 +1297,7 @@ impl Defect for IdsAreKnownInAllStreams {
         group: &GroupName,
         replay: &Replay,
     ) -> Result<()> {
+        real.backend.ping().await?;
         let result = real.backend.replay(stream, group, replay).await;
         match replay {
             Replay::Events(ids) if ids.iter().all(|id| held(&self.ids).contains(id)) => Ok(()),
@@ -1120,6 +1318,7 @@ impl Defect for AnIdTwiceIsOneTooMany {
         group: &GroupName,
         replay: &Replay,
     ) -> Result<()> {
+        real.backend.ping().await?;
         match (replay, chosen(real, stream, replay).await) {
             (Replay::Events(ids), Some(events)) if ids.len() != events.len() => Err(
                 Error::invalid("events", ids.len(), "ids of events that are in the stream"),

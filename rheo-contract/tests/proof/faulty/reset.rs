@@ -19,107 +19,150 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         ResetIsAReplay: "a reset is a replay after the start, so that it goes back only",
         says: "Err(StaleLease)",
-        kills: ["reset::RPL-5::reset_may_go_forward", "reset::RPL-5::a_group_that_was_reset_forward_can_be_replayed", "reset::RPL-5::a_start_beyond_one_partition_drops_nothing_in_any", "reset::RPL-5::a_start_is_checked_in_the_selected_partitions_alone", "reset::RPL-5::reset_beyond_the_high_watermark_drops_nothing", "reset::RPL-5::reset_takes_the_dead_letters_away", "reset::RPL-5::reset_to_a_sequence_drops_what_is_below_too", "reset::RPL-5::reset_to_the_end_waits_for_new_events", "reset::RPL-5::the_frontier_is_the_new_start", "reset::RPL-6::reset_leaves_other_groups_alone"]
+        kills: [
+            "reset::RPL-5::reset_may_go_forward",
+            "leases::LSE-2::a_lease_from_before_a_reset_is_stale",
+            "reset::RPL-5::a_group_that_was_reset_forward_can_be_replayed",
+            "reset::RPL-5::a_start_beyond_one_partition_drops_nothing_in_any",
+            "reset::RPL-5::a_start_is_checked_in_the_selected_partitions_alone",
+            "reset::RPL-5::reset_beyond_the_high_watermark_drops_nothing",
+            "reset::RPL-5::reset_takes_the_dead_letters_away",
+            "reset::RPL-5::reset_to_a_sequence_drops_what_is_below_too",
+            "reset::RPL-5::reset_to_the_end_waits_for_new_events",
+            "reset::RPL-5::the_frontier_is_the_new_start",
+            "reset::RPL-6::reset_leaves_other_groups_alone",
+        ],
     },
     faulty! {
         ResetSkipsTheLastEvents: "a reset to the end is one to what was claimed",
         says: "no claimable event",
-        kills: ["reset::RPL-5::reset_to_the_end_waits_for_new_events", "reset::RPL-5::a_group_that_was_reset_forward_can_be_replayed", "reset::RPL-5::the_frontier_is_the_new_start", "reset::RPL-6::reset_leaves_other_groups_alone"]
+        kills: [
+            "reset::RPL-5::reset_to_the_end_waits_for_new_events",
+            "reset::RPL-5::a_group_that_was_reset_forward_can_be_replayed",
+            "reset::RPL-5::the_frontier_is_the_new_start",
+            "reset::RPL-6::reset_leaves_other_groups_alone",
+        ],
     },
     faulty! {
         ResetDropsOnlyWhatIsAbove: "leases at or below the new start can still be renewed",
         says: "Err(StaleLease)",
-        kills: ["reset::RPL-5::reset_to_a_sequence_drops_what_is_below_too", "reset::RPL-5::reset_may_go_forward"]
+        kills: [
+            "reset::RPL-5::reset_to_a_sequence_drops_what_is_below_too",
+            "leases::LSE-2::a_lease_from_before_a_reset_is_stale",
+            "reset::RPL-5::reset_may_go_forward",
+        ],
     },
     faulty! {
         ResetToATimeIsExclusive: "a reset to a time starts behind it",
         says: "the claimable sequences to be [3, 4]",
-        kills: ["reset::RPL-5::reset_to_a_time_starts_with_the_first_event_at_or_after_it"]
+        kills: ["reset::RPL-5::reset_to_a_time_starts_with_the_first_event_at_or_after_it"],
     },
     faulty! {
         ResetToATimeInMilliseconds: "a reset to a time cuts it to milliseconds",
         says: "the claimable sequences to be [3, 4]",
-        kills: ["reset::RPL-5::reset_to_a_time_starts_with_the_first_event_at_or_after_it"]
+        kills: ["reset::RPL-5::reset_to_a_time_starts_with_the_first_event_at_or_after_it"],
     },
     faulty! {
         ResetDropsBeforeItChecks: "a reset that is refused has dropped the state already",
         says: "the lease is stale",
-        kills: ["reset::RPL-5::reset_beyond_the_high_watermark_drops_nothing", "reset::ERR-8::reset_of_a_partition_out_of_range_drops_nothing", "reset::RPL-5::a_start_beyond_one_partition_drops_nothing_in_any", "reset::RPL-5::a_start_for_a_partition_that_is_not_selected_is_invalid"]
+        kills: [
+            "reset::RPL-5::reset_beyond_the_high_watermark_drops_nothing",
+            "reset::ERR-8::reset_of_a_partition_out_of_range_drops_nothing",
+            "reset::RPL-5::a_start_beyond_one_partition_drops_nothing_in_any",
+            "reset::RPL-5::a_start_for_a_partition_that_is_not_selected_is_invalid",
+        ],
     },
     faulty! {
         ResetToTheLastIsBeyond: "a reset to the last sequence is refused",
         says: "invalid start: got 5, allowed is below the high watermark",
-        kills: ["reset::RPL-5::reset_beyond_the_high_watermark_drops_nothing"]
+        kills: ["reset::RPL-5::reset_beyond_the_high_watermark_drops_nothing"],
     },
     faulty! {
         ResetForgetsMaxAttempts: "a group has the default number of attempts after a reset",
         says: "the outcome of a retry at the only attempt to be DeadLettered",
-        kills: ["reset::RPL-5::max_attempts_stay_after_a_reset"]
+        kills: ["reset::RPL-5::max_attempts_stay_after_a_reset"],
     },
     faulty! {
         ResetKeepsTheListOfTheDead: "dead letters are still listed after a reset",
-        says: "no dead letter has the event id",
-        kills: ["reset::RPL-5::reset_takes_the_dead_letters_away"]
+        says: "no dead letter",
+        kills: ["reset::RPL-5::reset_takes_the_dead_letters_away"],
     },
     faulty! {
         ResetPutsTheFrontierToZero: "the frontier is 0 after a reset, whatever the start",
         says: "the frontier to be 4",
-        kills: ["reset::RPL-5::the_frontier_is_the_new_start"]
+        kills: ["reset::RPL-5::the_frontier_is_the_new_start"],
     },
     faulty! {
         ResetIgnoresThePartitions: "a reset is of all partitions",
         says: "the lease is stale",
-        kills: ["reset::RPL-5::reset_of_one_partition_leaves_the_others", "reset::ERR-8::reset_of_a_partition_out_of_range_drops_nothing", "reset::RPL-5::a_start_for_a_partition_that_is_not_selected_is_invalid", "reset::RPL-5::a_start_is_checked_in_the_selected_partitions_alone", "reset::RPL-5::reset_of_no_partition_changes_nothing"]
+        kills: [
+            "reset::RPL-5::reset_of_one_partition_leaves_the_others",
+            "reset::ERR-8::reset_of_a_partition_out_of_range_drops_nothing",
+            "reset::RPL-5::a_start_for_a_partition_that_is_not_selected_is_invalid",
+            "reset::RPL-5::a_start_is_checked_in_the_selected_partitions_alone",
+            "reset::RPL-5::reset_of_no_partition_changes_nothing",
+        ],
     },
     faulty! {
         ResetIsOfNamedPartitionsOnly: "only the partitions that the start names are reset",
         says: "Err(StaleLease)",
-        kills: ["reset::RPL-5::a_partition_that_the_start_does_not_name_starts_at_its_beginning", "reset::ERR-8::reset_of_a_partition_out_of_range_drops_nothing", "reset::RPL-5::a_start_for_a_partition_that_is_not_selected_is_invalid"]
+        kills: [
+            "reset::RPL-5::a_partition_that_the_start_does_not_name_starts_at_its_beginning",
+            "reset::ERR-8::reset_of_a_partition_out_of_range_drops_nothing",
+            "reset::RPL-5::a_start_for_a_partition_that_is_not_selected_is_invalid",
+        ],
     },
     faulty! {
         ResetIgnoresOtherStarts: "starts of partitions that are not selected are ignored",
         says: "Err(Invalid)",
-        kills: ["reset::RPL-5::a_start_for_a_partition_that_is_not_selected_is_invalid"]
+        kills: ["reset::RPL-5::a_start_for_a_partition_that_is_not_selected_is_invalid"],
     },
     faulty! {
         ResetChecksAsItGoes: "partitions are reset one by one until one is refused",
         says: "the lease is stale",
-        kills: ["reset::RPL-5::a_start_beyond_one_partition_drops_nothing_in_any", "reset::ERR-8::reset_of_a_partition_out_of_range_drops_nothing", "reset::RPL-5::a_start_for_a_partition_that_is_not_selected_is_invalid"]
+        kills: [
+            "reset::RPL-5::a_start_beyond_one_partition_drops_nothing_in_any",
+            "reset::ERR-8::reset_of_a_partition_out_of_range_drops_nothing",
+            "reset::RPL-5::a_start_for_a_partition_that_is_not_selected_is_invalid",
+        ],
     },
     faulty! {
         ResetChecksAllPartitions: "the start must be within every partition, selected or not",
         says: "invalid start: got 2, allowed is at most 1",
-        kills: ["reset::RPL-5::a_start_is_checked_in_the_selected_partitions_alone"]
+        kills: ["reset::RPL-5::a_start_is_checked_in_the_selected_partitions_alone"],
     },
     faulty! {
         ResetOfNoPartitionIsOfAll: "an empty selection of partitions resets all",
         says: "no claimable event",
-        kills: ["reset::RPL-5::reset_of_no_partition_changes_nothing"]
+        kills: ["reset::RPL-5::reset_of_no_partition_changes_nothing"],
     },
     faulty! {
         ResetIsForAllGroups: "a reset is done for every group of the stream",
         says: "the lease is stale",
-        kills: ["reset::RPL-6::reset_leaves_other_groups_alone"]
+        kills: ["reset::RPL-6::reset_leaves_other_groups_alone"],
     },
     faulty! {
         ResetTrimsTheLog: "a reset to the end removes the events from the log",
         says: "the log to be equal",
-        kills: ["reset::RPL-6::reset_leaves_the_log_alone"]
+        kills: [
+            "reset::RPL-6::reset_leaves_the_log_alone",
+            "log::LOG-4::replay_and_reset_change_no_event",
+        ],
     },
     faulty! {
         ResetLosesRacingAcks: "acks that come in while a reset is under way stay acked",
         says: "the claimable sequences to be [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]",
-        kills: ["reset::RPL-7::acks_that_race_a_reset_lose_no_event"]
+        kills: ["reset::RPL-7::acks_that_race_a_reset_lose_no_event"],
     },
     faulty! {
         WhatIsMissingIsReset: "a reset of a missing group or stream is Ok",
         says: "Err(StreamNotFound)",
-        kills: ["reset::ERR-6::reset_looks_for_the_stream_before_the_group"]
+        kills: ["reset::ERR-6::reset_looks_for_the_stream_before_the_group"],
     },
     faulty! {
         ResetSkipsPartitionsThatAreMissing: "partitions out of range are left out of a reset",
         says: "Err(Invalid)",
-        kills: ["reset::ERR-8::reset_of_a_partition_out_of_range_drops_nothing"]
+        kills: ["reset::ERR-8::reset_of_a_partition_out_of_range_drops_nothing"],
     },
 ];
 
