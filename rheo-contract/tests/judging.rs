@@ -33,7 +33,7 @@ impl<D: Defect> Harness for Odd<D> {
         assert!(real.now() > rheo_core::Timestamp::UNIX_EPOCH);
         Ok(Arc::new(Wrapped {
             real,
-            defect: (self.0)(),
+            defect: Box::new((self.0)()),
         }))
     }
 }

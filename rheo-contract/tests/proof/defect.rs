@@ -1,6 +1,7 @@
 //! A backend with one thing done differently: a defect overrides the method it spoils, the rest goes to
 //! the memory backend.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,6 +25,28 @@ impl Real {
     }
 }
 
+/// Methods that hand a call on to the real backend: what `async_trait` makes of an `async fn`, but with
+/// the future of the backend itself. There are hundreds of defects, and building a future in each of
+/// their methods would take minutes to compile.
+macro_rules! handed_on {
+    ($($method:ident($($life:lifetime $arg:ident: $type:ty),* $(; $last:ident: $last_type:ty)?) -> $result:ty;)+) => {$(
+        fn $method<'me, 'real, $($life,)* 'async_trait>(
+            &'me self,
+            real: &'real Real,
+            $($arg: $type,)*
+            $($last: $last_type,)?
+        ) -> Pin<Box<dyn Future<Output = $result> + Send + 'async_trait>>
+        where
+            'me: 'async_trait,
+            'real: 'async_trait,
+            $($life: 'async_trait,)*
+            Self: 'async_trait,
+        {
+            real.backend.$method($($arg,)* $($last)?)
+        }
+    )+};
+}
+
 /// What is done differently. Appending one event is a batch of one, and the batches of settles loop,
 /// so that each behaviour has one place.
 #[async_trait]
@@ -34,77 +57,6 @@ pub(crate) trait Defect: Send + Sync + 'static {
     async fn append(&self, real: &Real, stream: &StreamName, event: NewEvent) -> Result<Event> {
         let mut events = self.append_batch(real, stream, vec![event]).await?;
         Ok(events.remove(0))
-    }
-    async fn close(&self, real: &Real) -> Result<()> {
-        real.backend.close().await
-    }
-    async fn ensure_indexes(&self, real: &Real) -> Result<()> {
-        real.backend.ensure_indexes().await
-    }
-    async fn ping(&self, real: &Real) -> Result<()> {
-        real.backend.ping().await
-    }
-    async fn create_stream(
-        &self,
-        real: &Real,
-        stream: &StreamName,
-        options: &StreamOptions,
-    ) -> Result<()> {
-        real.backend.create_stream(stream, options).await
-    }
-    async fn create_group(
-        &self,
-        real: &Real,
-        stream: &StreamName,
-        group: &GroupName,
-        options: &GroupOptions,
-    ) -> Result<()> {
-        real.backend.create_group(stream, group, options).await
-    }
-    async fn append_batch(
-        &self,
-        real: &Real,
-        stream: &StreamName,
-        events: Vec<NewEvent>,
-    ) -> Result<Vec<Event>> {
-        real.backend.append_batch(stream, events).await
-    }
-    async fn read(
-        &self,
-        real: &Real,
-        stream: &StreamName,
-        options: &ReadOptions,
-    ) -> Result<Vec<Event>> {
-        real.backend.read(stream, options).await
-    }
-    async fn query(&self, real: &Real, stream: &StreamName, query: &Query) -> Result<Page> {
-        real.backend.query(stream, query).await
-    }
-    async fn fetch(
-        &self,
-        real: &Real,
-        stream: &StreamName,
-        group: &GroupName,
-        options: &FetchOptions,
-    ) -> Result<Vec<Lease>> {
-        real.backend.fetch(stream, group, options).await
-    }
-    async fn renew(&self, real: &Real, lease: &Lease, duration: LeaseDuration) -> Result<Lease> {
-        real.backend.renew(lease, duration).await
-    }
-    async fn ack(&self, real: &Real, lease: &Lease) -> Result<()> {
-        real.backend.ack(lease).await
-    }
-    async fn retry(
-        &self,
-        real: &Real,
-        lease: &Lease,
-        options: &RetryOptions,
-    ) -> Result<RetryOutcome> {
-        real.backend.retry(lease, options).await
-    }
-    async fn reject(&self, real: &Real, lease: &Lease, reason: &Reason) -> Result<()> {
-        real.backend.reject(lease, reason).await
     }
     async fn renew_batch(
         &self,
@@ -149,67 +101,28 @@ pub(crate) trait Defect: Send + Sync + 'static {
         }
         results
     }
-    async fn replay(
-        &self,
-        real: &Real,
-        stream: &StreamName,
-        group: &GroupName,
-        replay: &Replay,
-    ) -> Result<()> {
-        real.backend.replay(stream, group, replay).await
-    }
-    async fn reset_group(
-        &self,
-        real: &Real,
-        stream: &StreamName,
-        group: &GroupName,
-        options: &ResetOptions,
-    ) -> Result<()> {
-        real.backend.reset_group(stream, group, options).await
-    }
-    async fn lag(&self, real: &Real, stream: &StreamName, group: &GroupName) -> Result<Lag> {
-        real.backend.lag(stream, group).await
-    }
-    async fn list_streams(
-        &self,
-        real: &Real,
-        options: &ListOptions<StreamName>,
-    ) -> Result<Vec<StreamInfo>> {
-        real.backend.list_streams(options).await
-    }
-    async fn list_groups(
-        &self,
-        real: &Real,
-        stream: &StreamName,
-        options: &ListOptions<GroupName>,
-    ) -> Result<Vec<GroupName>> {
-        real.backend.list_groups(stream, options).await
-    }
-    async fn dead_letters(
-        &self,
-        real: &Real,
-        stream: &StreamName,
-        group: &GroupName,
-        options: &DeadLetterOptions,
-    ) -> Result<Vec<DeadLetter>> {
-        real.backend.dead_letters(stream, group, options).await
-    }
-    async fn group_info(
-        &self,
-        real: &Real,
-        stream: &StreamName,
-        group: &GroupName,
-    ) -> Result<GroupInfo> {
-        real.backend.group_info(stream, group).await
-    }
-    async fn wait_for_work(
-        &self,
-        real: &Real,
-        stream: &StreamName,
-        group: &GroupName,
-        timeout: Duration,
-    ) -> Result<Wakeup> {
-        real.backend.wait_for_work(stream, group, timeout).await
+    handed_on! {
+        close() -> Result<()>;
+        ensure_indexes() -> Result<()>;
+        ping() -> Result<()>;
+        create_stream('s stream: &'s StreamName, 'o options: &'o StreamOptions) -> Result<()>;
+        create_group('s stream: &'s StreamName, 'g group: &'g GroupName, 'o options: &'o GroupOptions) -> Result<()>;
+        append_batch('s stream: &'s StreamName; events: Vec<NewEvent>) -> Result<Vec<Event>>;
+        read('s stream: &'s StreamName, 'o options: &'o ReadOptions) -> Result<Vec<Event>>;
+        query('s stream: &'s StreamName, 'q query: &'q Query) -> Result<Page>;
+        fetch('s stream: &'s StreamName, 'g group: &'g GroupName, 'o options: &'o FetchOptions) -> Result<Vec<Lease>>;
+        renew('l lease: &'l Lease; duration: LeaseDuration) -> Result<Lease>;
+        ack('l lease: &'l Lease) -> Result<()>;
+        retry('l lease: &'l Lease, 'o options: &'o RetryOptions) -> Result<RetryOutcome>;
+        reject('l lease: &'l Lease, 'r reason: &'r Reason) -> Result<()>;
+        replay('s stream: &'s StreamName, 'g group: &'g GroupName, 'r replay: &'r Replay) -> Result<()>;
+        reset_group('s stream: &'s StreamName, 'g group: &'g GroupName, 'o options: &'o ResetOptions) -> Result<()>;
+        lag('s stream: &'s StreamName, 'g group: &'g GroupName) -> Result<Lag>;
+        list_streams('o options: &'o ListOptions<StreamName>) -> Result<Vec<StreamInfo>>;
+        list_groups('s stream: &'s StreamName, 'o options: &'o ListOptions<GroupName>) -> Result<Vec<GroupName>>;
+        dead_letters('s stream: &'s StreamName, 'g group: &'g GroupName, 'o options: &'o DeadLetterOptions) -> Result<Vec<DeadLetter>>;
+        group_info('s stream: &'s StreamName, 'g group: &'g GroupName) -> Result<GroupInfo>;
+        wait_for_work('s stream: &'s StreamName, 'g group: &'g GroupName; timeout: Duration) -> Result<Wakeup>;
     }
 }
 
@@ -240,13 +153,13 @@ pub(crate) fn without(declared: &Capabilities, missing: &[Guarantee]) -> Capabil
 }
 
 /// The memory backend with a defect in front.
-pub(crate) struct Wrapped<D> {
+pub(crate) struct Wrapped {
     pub(crate) real: Real,
-    pub(crate) defect: D,
+    pub(crate) defect: Box<dyn Defect>,
 }
 
 #[async_trait]
-impl<D: Defect> Backend for Wrapped<D> {
+impl Backend for Wrapped {
     fn capabilities(&self) -> Capabilities {
         self.defect.capabilities(&self.real)
     }

@@ -34,7 +34,7 @@ macro_rules! faulty {
             wrap: |real| {
                 std::sync::Arc::new($crate::defect::Wrapped {
                     real,
-                    defect: $type::default(),
+                    defect: Box::new($type::default()),
                 })
             },
         }

@@ -38,7 +38,7 @@ impl Variant for AsItIs {
     fn wrap(&self, real: Real) -> Arc<dyn Backend> {
         Arc::new(Wrapped {
             real,
-            defect: Nothing,
+            defect: Box::new(Nothing),
         })
     }
 }
@@ -58,7 +58,7 @@ impl Variant for StoreTime {
     fn wrap(&self, real: Real) -> Arc<dyn Backend> {
         Arc::new(Wrapped {
             real,
-            defect: Nothing,
+            defect: Box::new(Nothing),
         })
     }
 }
