@@ -15,33 +15,46 @@ use crate::variants::Variant;
 /// What stands between the suite and the memory backend.
 type Wrap = Box<dyn Fn(Real) -> Arc<dyn Backend> + Send + Sync>;
 
+/// Makes the store's clock of the one that the suite hands out.
+type Tick = Box<dyn Fn(Arc<dyn Clock>) -> Arc<dyn Clock> + Send + Sync>;
+
 pub(crate) struct Simulated {
     name: &'static str,
     clock: ClockControl,
+    tick: Tick,
     wrap: Wrap,
     servers: Mutex<HashMap<Namespace, Arc<MemoryStore>>>,
 }
 
 impl Simulated {
     pub(crate) fn faulty(faulty: &'static Faulty) -> Self {
-        Self::new(faulty.name, ClockControl::Suite, Box::new(faulty.wrap))
+        let tick = Box::new(|clock| clock);
+        Self::new(
+            faulty.name,
+            ClockControl::Suite,
+            tick,
+            Box::new(faulty.wrap),
+        )
     }
 
     pub(crate) fn variant(variant: &'static dyn Variant) -> Self {
+        let tick = Box::new(move |clock| variant.tick(clock));
         let wrap = Box::new(move |real| variant.wrap(real));
-        Self::new(variant.name(), variant.clock(), wrap)
+        Self::new(variant.name(), variant.clock(), tick, wrap)
     }
 
-    fn new(name: &'static str, clock: ClockControl, wrap: Wrap) -> Self {
+    fn new(name: &'static str, clock: ClockControl, tick: Tick, wrap: Wrap) -> Self {
         Self {
             name,
             clock,
+            tick,
             wrap,
             servers: Mutex::default(),
         }
     }
 
     fn handle(&self, store: &MemoryStore, clock: Arc<dyn Clock>) -> Opened {
+        let clock = (self.tick)(clock);
         let backend: Arc<dyn Backend> = Arc::new(store.open(Arc::clone(&clock)));
         Ok((self.wrap)(Real { backend, clock }))
     }

@@ -1,9 +1,13 @@
 //! Correct backends that use the freedom the rules leave: all of them must be certified.
 
+mod declaring;
+mod delivering;
+mod querying;
+
 use std::sync::Arc;
 
 use rheo_contract::ClockControl;
-use rheo_core::Backend;
+use rheo_core::{Backend, Clock};
 
 use crate::defect::{Defect, Real, Wrapped};
 
@@ -15,12 +19,34 @@ pub(crate) trait Variant: Sync {
         ClockControl::Suite
     }
 
+    /// The clock that the store goes by, where it is not just the one handed out.
+    fn tick(&self, clock: Arc<dyn Clock>) -> Arc<dyn Clock> {
+        clock
+    }
+
     fn wrap(&self, real: Real) -> Arc<dyn Backend>;
 }
 
 pub(crate) fn all() -> impl Iterator<Item = &'static dyn Variant> {
-    const ALL: &[&dyn Variant] = &[&AsItIs, &StoreTime];
-    ALL.iter().copied()
+    let times: [&'static dyn Variant; 3] = [&AsItIs, &StoreTime, &CoarseStoreTime];
+    let others = [declaring::ALL, delivering::ALL, querying::ALL];
+    times
+        .into_iter()
+        .chain(others.into_iter().flatten().copied())
+}
+
+/// A variant of a name that wraps the memory backend in something.
+struct Differing<D>(&'static str, fn() -> D);
+
+impl<D: Defect> Variant for Differing<D> {
+    fn name(&self) -> &'static str {
+        self.0
+    }
+
+    fn wrap(&self, real: Real) -> Arc<dyn Backend> {
+        let defect = Box::new(self.1());
+        Arc::new(Wrapped { real, defect })
+    }
 }
 
 /// Nothing different at all.
@@ -56,9 +82,38 @@ impl Variant for StoreTime {
     }
 
     fn wrap(&self, real: Real) -> Arc<dyn Backend> {
-        Arc::new(Wrapped {
-            real,
-            defect: Box::new(Nothing),
-        })
+        AsItIs.wrap(real)
+    }
+}
+
+/// Its store's time stands still for ten milliseconds and then jumps.
+struct CoarseStoreTime;
+
+impl Variant for CoarseStoreTime {
+    fn name(&self) -> &'static str {
+        "CoarseStoreTime"
+    }
+
+    fn clock(&self) -> ClockControl {
+        ClockControl::Store
+    }
+
+    fn tick(&self, clock: Arc<dyn Clock>) -> Arc<dyn Clock> {
+        Arc::new(Coarse(clock))
+    }
+
+    fn wrap(&self, real: Real) -> Arc<dyn Backend> {
+        AsItIs.wrap(real)
+    }
+}
+
+#[derive(Debug)]
+struct Coarse(Arc<dyn Clock>);
+
+impl Clock for Coarse {
+    fn now(&self) -> rheo_core::Timestamp {
+        const TICK: i64 = 10_000;
+        let micros = self.0.now().as_micros();
+        rheo_core::Timestamp::from_micros(micros - micros.rem_euclid(TICK)).expect("in range")
     }
 }
