@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use rheo_core::{
-    ConsumerId, DeadLetterOptions, Error, Event, EventId, FetchOptions, GroupName, GroupOptions,
+    Cause, ConsumerId, DeadLetterOptions, Error, Event, EventId, FetchOptions, GroupName, GroupOptions,
     JsonObject, Lease, LeaseDuration, Partition, Partitions, ReadOptions, Replay,
     ResetOptions, Result, RetryDelay, RetryOptions, Sequence, Start, StreamName, Timestamp,
     async_trait,
@@ -584,6 +584,11 @@ pub(super) const FAULTY: &[Faulty] = &[
         LeasesLastTwelveHours: "a lease lasts twelve hours at most",
         says: "the duration",
         kills: ["delivery::DLV-8::a_lease_lasts_as_long_as_was_asked_for"],
+    },
+    faulty! {
+        LateExpiryOverflows: "a lease that would end after the highest timestamp cannot be made",
+        says: "the last operation to succeed",
+        kills: ["delivery::DLV-8::no_lease_outlasts_the_highest_timestamp"],
     },
     faulty! {
         ReclaimKeepsTheConsumer: "a reclaimed event is still its first consumer's",
@@ -1644,6 +1649,26 @@ impl Tweak for LeasesLastTwelveHours {
         let most = LeaseDuration::new(Duration::from_secs(43_200));
         let most = most.unwrap_or(options.lease_duration);
         options.lease_duration = options.lease_duration.min(most);
+    }
+}
+
+#[derive(Default)]
+struct LateExpiryOverflows;
+
+#[async_trait]
+impl Defect for LateExpiryOverflows {
+    async fn fetch(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        options: &FetchOptions,
+    ) -> Result<Vec<Lease>> {
+        let left = Timestamp::MAX.saturating_since(real.now());
+        if options.lease_duration.as_duration() > left {
+            return Err(Error::Failed(Cause::new("timestamp out of range")));
+        }
+        real.backend.fetch(stream, group, options).await
     }
 }
 

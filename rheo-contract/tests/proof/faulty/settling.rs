@@ -371,7 +371,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: ["settling::DLQ-3::a_lease_lost_at_the_last_attempt_lets_the_frontier_pass"],
     },
     faulty! {
-        RejectIsForAllGroups: "a rejected event is dead for every group",
+        RejectReachesAllGroups: "a rejected event is dead for every group",
         says: "the claimable sequences to be [1, 2]",
         kills: [
             "settling::DLQ-4::a_rejected_event_is_over_for_its_group_alone",
@@ -1163,9 +1163,9 @@ impl Defect for LostLastLeaseHoldsTheFrontier {
 // DLQ-4
 
 #[derive(Default)]
-struct RejectIsForAllGroups(Mutex<HashSet<(StreamName, Partition, Sequence)>>);
+struct RejectReachesAllGroups(Mutex<HashSet<(StreamName, Partition, Sequence)>>);
 
-impl Tweak for RejectIsForAllGroups {
+impl Tweak for RejectReachesAllGroups {
     fn keeps(&self, lease: &Lease) -> bool {
         let (stream, _, partition, sequence) = place_of(lease);
         lease.attempt > 1 || !lock(&self.0).contains(&(stream, partition, sequence))
