@@ -166,6 +166,18 @@ impl Fixture {
         }
     }
 
+    /// Puts the clock to a moment that is too far to wait for, where the suite can; tells whether it
+    /// could.
+    pub(crate) fn jump_to(&self, moment: Timestamp) -> bool {
+        match &self.shared.clock {
+            SuiteClock::Manual(clock) => {
+                self.set(clock, moment);
+                true
+            }
+            SuiteClock::Store => false,
+        }
+    }
+
     /// Demands that a time the backend gave is now: exactly, or within a minute where the time is
     /// the store's.
     pub(crate) fn expect_now(&self, what: &str, seen: Timestamp) -> Outcome {

@@ -209,6 +209,10 @@ pub(crate) const CASES: &[Case] = &[
         "the duration is ignored, rounded to seconds or milliseconds, or capped"
     ),
     case!(
+        "DLV-8" => no_lease_outlasts_the_highest_timestamp,
+        "the sum of now and the duration overflows, or does not fit the column"
+    ),
+    case!(
         "DLV-8" => each_claim_has_its_own_time_and_consumer,
         "a reclaim keeps the consumer or the times of the first claim"
     ),
@@ -1016,6 +1020,23 @@ async fn a_lease_lasts_as_long_as_was_asked_for(t: Fixture) -> Outcome {
         let lasts = lease.expires_at.saturating_since(lease.leased_at);
         expect_eq("the duration", lasts, duration)?;
     }
+    Ok(())
+}
+
+/// At the end of time there is work to do as well.
+async fn no_lease_outlasts_the_highest_timestamp(t: Fixture) -> Outcome {
+    let group = t.group_with_events(1).await?;
+    let is_late = t.jump_to(Timestamp::MAX.saturating_sub(Duration::from_secs(10)));
+    let year = LeaseDuration::new(Duration::from_secs(365 * 24 * 60 * 60))?;
+    let lease = group.fetch_one_for("a", year).await?;
+    let renewed = t.backend.renew(&lease, year).await?;
+
+    if is_late {
+        expect_eq("expires_at", lease.expires_at, Timestamp::MAX)?;
+        expect_eq("the renewed expires_at", renewed.expires_at, Timestamp::MAX)?;
+    }
+    group.expect_nothing("b").await?;
+    t.backend.ack(&lease).await?;
     Ok(())
 }
 

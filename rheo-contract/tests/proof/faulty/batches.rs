@@ -12,27 +12,60 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         BatchStopsAtABadLease: "a batch ends at its first bad lease, and the rest has its error",
         says: "the results",
-        kills: ["batches::LSE-8::a_bad_lease_in_a_batch_neither_blocks_nor_carries_the_others"],
+        kills: [
+            "batches::LSE-8::a_bad_lease_in_a_batch_neither_blocks_nor_carries_the_others",
+            "batches::LSE-8::a_batch_moves_the_frontier_like_its_single_settles",
+            "batches::LSE-8::a_stale_and_a_current_lease_of_one_event_stay_apart",
+            "batches::LSE-8::bad_leases_in_a_batch_have_no_effect",
+            "batches::LSE-8::each_result_is_that_of_its_lease",
+            "batches::LSE-8::hundreds_of_leases_settle_in_one_batch",
+            "batches::LSE-8::one_batch_settles_in_several_partitions",
+            "batches::LSE-8::one_batch_settles_in_several_streams_and_groups",
+        ],
     },
     faulty! {
         BatchLeavesBadLeasesOut: "a batch of acks answers for the good leases alone",
         says: "the results",
-        kills: ["batches::LSE-8::a_bad_lease_in_a_batch_neither_blocks_nor_carries_the_others"],
+        kills: [
+            "batches::LSE-8::a_bad_lease_in_a_batch_neither_blocks_nor_carries_the_others",
+            "batches::LSE-8::a_stale_and_a_current_lease_of_one_event_stay_apart",
+            "batches::LSE-8::bad_leases_in_a_batch_have_no_effect",
+            "batches::LSE-8::each_result_is_that_of_its_lease",
+            "batches::LSE-8::hundreds_of_leases_settle_in_one_batch",
+            "batches::LSE-8::of_a_lease_given_twice_the_first_settles",
+            "batches::LSE-8::one_batch_settles_in_several_partitions",
+            "batches::LSE-8::one_batch_settles_in_several_streams_and_groups",
+        ],
     },
     faulty! {
         BatchCarriesBadLeases: "a batch of acks is Ok for all if it is for one",
         says: "the results",
-        kills: ["batches::LSE-8::a_bad_lease_in_a_batch_neither_blocks_nor_carries_the_others"],
+        kills: [
+            "batches::LSE-8::a_bad_lease_in_a_batch_neither_blocks_nor_carries_the_others",
+            "batches::LSE-8::a_stale_and_a_current_lease_of_one_event_stay_apart",
+            "batches::LSE-8::bad_leases_in_a_batch_have_no_effect",
+            "batches::LSE-8::each_result_is_that_of_its_lease",
+            "batches::LSE-8::hundreds_of_leases_settle_in_one_batch",
+            "batches::LSE-8::of_a_lease_given_twice_the_first_settles",
+            "batches::LSE-8::one_batch_settles_in_several_partitions",
+            "batches::LSE-8::one_batch_settles_in_several_streams_and_groups",
+        ],
     },
     faulty! {
         BatchHasOneError: "in a batch of acks every bad lease is stale",
         says: "ReceiptMismatch",
-        kills: ["batches::LSE-8::each_result_is_that_of_its_lease"],
+        kills: [
+            "batches::LSE-8::each_result_is_that_of_its_lease",
+            "batches::LSE-8::bad_leases_in_a_batch_have_no_effect",
+        ],
     },
     faulty! {
         BatchAnswersInOrderOfTheStore: "the results of a batch of rejects come by sequence",
         says: "the results",
-        kills: ["batches::LSE-8::each_result_is_that_of_its_lease"],
+        kills: [
+            "batches::LSE-8::each_result_is_that_of_its_lease",
+            "batches::LSE-8::of_a_lease_given_twice_the_first_settles",
+        ],
     },
     faulty! {
         BatchIgnoresReceipts: "a batch of retries settles whatever the receipt, and then answers",
@@ -42,12 +75,18 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         BatchAnswersPerEvent: "a batch of acks gives each copy of a lease the answer to the first",
         says: "the results",
-        kills: ["batches::LSE-8::of_a_lease_given_twice_the_first_settles"],
+        kills: [
+            "batches::LSE-8::of_a_lease_given_twice_the_first_settles",
+            "batches::LSE-8::each_result_is_that_of_its_lease",
+        ],
     },
     faulty! {
         BatchKeepsTheLastLeaseOfAnEvent: "a batch of acks takes of each event the last lease",
         says: "the results",
-        kills: ["batches::LSE-8::a_stale_and_a_current_lease_of_one_event_stay_apart"],
+        kills: [
+            "batches::LSE-8::a_stale_and_a_current_lease_of_one_event_stay_apart",
+            "batches::LSE-8::each_result_is_that_of_its_lease",
+        ],
     },
     faulty! {
         BatchRenewsOnce: "the second renewal of a lease in a batch is stale",
@@ -62,12 +101,18 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         BatchIsOfOneStream: "a batch of acks is for the stream of its first lease",
         says: "the results",
-        kills: ["batches::LSE-8::one_batch_settles_in_several_streams_and_groups"],
+        kills: [
+            "batches::LSE-8::one_batch_settles_in_several_streams_and_groups",
+            "batches::LSE-8::each_result_is_that_of_its_lease",
+        ],
     },
     faulty! {
         BatchIsOfOneGroup: "a batch of retries is for the group of its first lease",
         says: "the results",
-        kills: ["batches::LSE-8::one_batch_settles_in_several_streams_and_groups"],
+        kills: [
+            "batches::LSE-8::one_batch_settles_in_several_streams_and_groups",
+            "batches::LSE-8::each_result_is_that_of_its_lease",
+        ],
     },
     faulty! {
         BatchIsOfOnePartition: "a batch of rejects is for the partition of its first lease",
@@ -76,13 +121,18 @@ pub(super) const FAULTY: &[Faulty] = &[
     },
     faulty! {
         BatchIsCut: "of a batch of acks only the first hundred are done",
-        says: "no claimable event",
-        kills: ["batches::LSE-8::hundreds_of_leases_settle_in_one_batch"],
+        says: "the results",
+        kills: [
+            "batches::LSE-8::hundreds_of_leases_settle_in_one_batch",
+        ],
     },
     faulty! {
         BatchOfRenewalsIsSorted: "a batch of renewals gives the leases by sequence",
         says: "the renewed lease",
-        kills: ["batches::LSE-8::a_batch_of_renewals_gives_the_renewed_leases_in_order"],
+        kills: [
+            "batches::LSE-8::a_batch_of_renewals_gives_the_renewed_leases_in_order",
+            "batches::LSE-8::each_result_is_that_of_its_lease",
+        ],
     },
     faulty! {
         BatchRenewsTheFirst: "a batch of renewals answers for all and stores the first",

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use rheo_core::{
-    ConsumerId, DeadLetterOptions, Error, Event, EventId, FetchOptions, GroupName, GroupOptions,
+    Cause, ConsumerId, DeadLetterOptions, Error, Event, EventId, FetchOptions, GroupName, GroupOptions,
     JsonObject, Lease, LeaseDuration, Partition, Partitions, ReadOptions, Replay,
     ResetOptions, Result, RetryDelay, RetryOptions, Sequence, Start, StreamName, Timestamp,
     async_trait,
@@ -19,12 +19,33 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         OneGroupTakesFromTheOthers: "what one group was given no other gets",
         says: "3 leases, since that many events are claimable",
-        kills: ["delivery::DLV-1::each_group_gets_every_event"],
+        kills: [
+            "delivery::DLV-1::each_group_gets_every_event",
+            "batches::LSE-8::one_batch_settles_in_several_streams_and_groups",
+            "delivery::DLV-1::groups_are_ready_at_different_times",
+            "delivery::DLV-1::what_one_group_does_concerns_no_other",
+            "delivery::DLV-2::a_group_can_start_on_an_empty_stream",
+            "delivery::DLV-2::a_group_starts_at_the_beginning_by_default",
+            "delivery::DLV-2::a_start_after_a_sequence_is_exclusive",
+            "delivery::DLV-2::a_start_at_a_time_goes_by_the_lowest_sequence",
+            "delivery::DLV-2::a_start_at_a_time_is_before_the_first_event_of_that_time",
+            "delivery::DLV-5::every_selected_partition_is_served",
+            "leases::LSE-1::every_claim_has_a_lease_id_of_its_own",
+            "leases::LSE-2::a_lease_is_of_its_group_alone",
+            "leases::LSE-4::a_fetch_that_claims_nothing_takes_no_lease_away",
+            "leases::LSE-5::attempts_are_counted_per_event_and_group",
+            "settling::DLQ-2::max_attempts_is_each_groups_own",
+            "settling::DLQ-4::a_rejected_event_is_over_for_its_group_alone",
+        ],
     },
     faulty! {
         AckIsForAllGroups: "an acked event is done for every group",
         says: "the claimable sequences to be [1, 2, 3, 4, 5]",
-        kills: ["delivery::DLV-1::what_one_group_does_concerns_no_other"],
+        kills: [
+            "delivery::DLV-1::what_one_group_does_concerns_no_other",
+            "batches::LSE-8::one_batch_settles_in_several_streams_and_groups",
+            "delivery::DLV-1::groups_are_ready_at_different_times",
+        ],
     },
     faulty! {
         DoneEventsAreGone: "a later group does not get what all earlier ones have done",
@@ -34,27 +55,56 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         DefaultStartIsTheEnd: "a group starts at the end by default",
         says: "the claimable sequences to be [1, 2, 3]",
-        kills: ["delivery::DLV-2::a_group_starts_at_the_beginning_by_default"],
+        kills: [
+            "delivery::DLV-2::a_group_starts_at_the_beginning_by_default",
+            "batches::LSE-8::one_batch_settles_in_several_streams_and_groups",
+            "delivery::DLV-1::groups_are_ready_at_different_times",
+            "delivery::DLV-2::a_start_beyond_one_partitions_high_watermark_is_invalid",
+            "delivery::DLV-2::a_start_beyond_the_high_watermark_is_invalid",
+            "delivery::DLV-3::a_fetch_gives_no_more_than_its_limit",
+            "delivery::DLV-3::a_fetch_stays_in_its_partitions",
+            "delivery::DLV-3::a_selection_is_looked_through_and_no_other",
+            "delivery::DLV-4::each_partition_comes_in_order",
+            "delivery::DLV-5::a_busy_partition_starves_no_other",
+            "delivery::DLV-5::a_retried_event_starves_no_other_partition",
+            "delivery::DLV-5::every_partition_is_served",
+            "delivery::DLV-5::every_selected_partition_is_served",
+        ],
     },
     faulty! {
         StartIsInclusive: "a start after a sequence is taken for a start at it",
         says: "the claimable sequences to be [2, 3]",
-        kills: ["delivery::DLV-2::a_start_after_a_sequence_is_exclusive"],
+        kills: [
+            "delivery::DLV-2::a_start_after_a_sequence_is_exclusive",
+            "delivery::DLV-2::a_start_after_a_sequence_is_for_every_partition",
+            "delivery::DLV-2::a_start_beyond_one_partitions_high_watermark_is_invalid",
+            "delivery::DLV-2::a_start_beyond_the_high_watermark_is_invalid",
+        ],
     },
     faulty! {
         StartIsOfPartition0: "a start after a sequence is applied to partition 0",
         says: "the claimable events",
-        kills: ["delivery::DLV-2::a_start_after_a_sequence_is_for_every_partition"],
+        kills: [
+            "delivery::DLV-2::a_start_after_a_sequence_is_for_every_partition",
+            "delivery::DLV-2::a_start_beyond_one_partitions_high_watermark_is_invalid",
+        ],
     },
     faulty! {
         UnnamedPartitionsStartAtTheEnd: "a partition that a start does not name starts at its end",
         says: "the claimable events",
-        kills: ["delivery::DLV-2::a_start_may_name_a_sequence_per_partition"],
+        kills: [
+            "delivery::DLV-2::a_start_may_name_a_sequence_per_partition",
+            "delivery::DLV-2::a_start_beyond_one_partitions_high_watermark_is_invalid",
+            "delivery::DLV-2::a_start_beyond_the_high_watermark_is_invalid",
+        ],
     },
     faulty! {
         StartIsCutToTheEnd: "a start beyond the high watermark is taken for the end",
         says: "Err(Invalid)",
-        kills: ["delivery::DLV-2::a_start_beyond_the_high_watermark_is_invalid"],
+        kills: [
+            "delivery::DLV-2::a_start_beyond_the_high_watermark_is_invalid",
+            "delivery::DLV-2::a_start_beyond_one_partitions_high_watermark_is_invalid",
+        ],
     },
     faulty! {
         StartIsComparedWithTheLargestPartition: "a start is checked against the highest high watermark",
@@ -64,7 +114,11 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         StartTimeIsExclusive: "a start at a time is behind the events of that time",
         says: "the claimable sequences",
-        kills: ["delivery::DLV-2::a_start_at_a_time_is_before_the_first_event_of_that_time"],
+        kills: [
+            "delivery::DLV-2::a_start_at_a_time_is_before_the_first_event_of_that_time",
+            "delivery::DLV-2::a_start_at_a_time_goes_by_the_lowest_sequence",
+            "delivery::DLV-2::a_start_at_a_time_is_found_per_partition",
+        ],
     },
     faulty! {
         StartTimeIsInMilliseconds: "a start at a time loses its microseconds",
@@ -89,12 +143,18 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         StartTimeIsComparedAtEachFetch: "a start at a time hides all earlier events",
         says: "the claimable sequences to be [2, 3]",
-        kills: ["delivery::DLV-2::a_start_is_fixed_when_the_group_is_made"],
+        kills: [
+            "delivery::DLV-2::a_start_is_fixed_when_the_group_is_made",
+            "delivery::DLV-2::a_start_at_a_time_goes_by_the_lowest_sequence",
+        ],
     },
     faulty! {
         EndIsFoundAtTheFirstFetch: "a start at the end is where that is at the first fetch",
         says: "the claimable sequences to be [3, 4]",
-        kills: ["delivery::DLV-2::a_start_at_the_end_gets_all_that_comes_later"],
+        kills: [
+            "delivery::DLV-2::a_start_at_the_end_gets_all_that_comes_later",
+            "delivery::DLV-2::a_duplicate_group_changes_nothing",
+        ],
     },
     faulty! {
         EndOfNothingIsTheFirst: "a start at the end of an empty stream is behind its first event",
@@ -114,17 +174,39 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         LimitIsOffByOne: "a fetch with a limit above one gives one more",
         says: "1 to 2 leases",
-        kills: ["delivery::DLV-3::a_fetch_gives_no_more_than_its_limit"],
+        kills: [
+            "delivery::DLV-3::a_fetch_gives_no_more_than_its_limit",
+            "delivery::DLV-2::a_duplicate_group_changes_nothing",
+            "delivery::DLV-4::replayed_events_go_before_what_is_new",
+            "delivery::DLV-4::retried_events_come_by_sequence_and_not_by_turn",
+            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
+            "delivery::DLV-6::a_lease_that_nobody_heard_of_comes_again",
+            "delivery::DLV-6::an_ack_settles_no_lower_event",
+            "delivery::DLV-6::nothing_is_missed_whatever_happens_to_it",
+            "delivery::DLV-7::a_holder_does_not_get_its_own_event_again",
+            "delivery::DLV-7::concurrent_fetches_share_no_event",
+            "delivery::DLV-7::two_consumers_never_hold_the_same_event",
+            "leases::LSE-1::every_claim_has_a_lease_id_of_its_own",
+            "leases::LSE-2::a_lease_is_of_its_sequence_alone",
+            "lifecycle::STR-5::making_indexes_again_keeps_deliveries",
+            "queries::QRY-4::queries_change_nothing_for_groups",
+        ],
     },
     faulty! {
         LimitOf0IsNone: "a limit of 0 is no limit",
         says: "no lease",
-        kills: ["delivery::DLV-3::a_limit_of_0_gives_and_claims_nothing"],
+        kills: [
+            "delivery::DLV-3::a_limit_of_0_gives_and_claims_nothing",
+            "leases::LSE-4::a_fetch_that_claims_nothing_takes_no_lease_away",
+        ],
     },
     faulty! {
         LimitOf0ClaimsOne: "a fetch with a limit of 0 claims an event and keeps it",
         says: "the claimable sequences to be [1, 2, 3]",
-        kills: ["delivery::DLV-3::a_limit_of_0_gives_and_claims_nothing"],
+        kills: [
+            "delivery::DLV-3::a_limit_of_0_gives_and_claims_nothing",
+            "leases::LSE-4::a_fetch_that_claims_nothing_takes_no_lease_away",
+        ],
     },
     faulty! {
         LimitIsSigned: "a limit above i32::MAX is negative, and gives nothing",
@@ -134,12 +216,57 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         LimitOf1IsTheDefaultOf2: "a limit of 1 counts as nothing said, and becomes 2",
         says: "the sequences to be [1]",
-        kills: ["delivery::DLV-3::one_lease_is_the_default"],
+        kills: [
+            "delivery::DLV-3::one_lease_is_the_default",
+            "delivery::DLV-3::a_fetch_gives_no_more_than_its_limit",
+            "delivery::DLV-7::two_consumers_never_hold_the_same_event",
+            "delivery::DLV-8::a_lease_lasts_as_long_as_was_asked_for",
+            "leases::LSE-2::a_made_up_lease_claims_nothing",
+            "leases::LSE-2::a_rejected_lease_is_stale",
+            "leases::LSE-2::an_acked_lease_is_stale",
+            "leases::LSE-5::attempts_are_counted_per_event_and_group",
+            "lifecycle::ERR-7::closing_one_handle_leaves_the_others",
+            "log::LOG-4::an_expired_lease_changes_no_event",
+            "settling::DLQ-1::a_delay_holds_back_nothing_else",
+            "settling::DLQ-2::a_given_up_event_is_settled",
+            "settling::DLQ-4::a_rejected_event_is_over_for_its_group_alone",
+            "wakeup::OPS-4::work_that_is_there_is_told",
+        ],
     },
     faulty! {
         DeadLettersFillEmptyFetches: "a fetch that would be empty tries dead letters again",
         says: "no claimable event",
-        kills: ["delivery::DLV-3::nothing_claimable_gives_nothing"],
+        kills: [
+            "delivery::DLV-3::nothing_claimable_gives_nothing",
+            "batches::LSE-8::a_bad_lease_in_a_batch_neither_blocks_nor_carries_the_others",
+            "batches::LSE-8::a_batch_of_retries_gives_up_on_the_used_up_ones_alone",
+            "batches::LSE-8::a_stale_and_a_current_lease_of_one_event_stay_apart",
+            "batches::LSE-8::bad_leases_in_a_batch_have_no_effect",
+            "batches::LSE-8::expired_leases_settle_in_a_batch_as_well",
+            "batches::LSE-8::of_a_lease_given_twice_the_first_settles",
+            "batches::LSE-8::one_batch_settles_in_several_partitions",
+            "batches::LSE-8::one_batch_settles_in_several_streams_and_groups",
+            "delivery::DLV-1::what_one_group_does_concerns_no_other",
+            "leases::LSE-2::a_rejected_lease_is_stale",
+            "leases::LSE-4::an_expired_lease_still_settles",
+            "leases::LSE-7::a_lease_is_settled_once",
+            "lifecycle::STR-5::making_indexes_again_keeps_deliveries",
+            "receipts::LSE-3::a_stale_lease_with_another_receipt_is_stale",
+            "receipts::LSE-3::after_a_mismatch_the_right_receipt_settles",
+            "settling::DLQ-2::a_given_up_event_is_settled",
+            "settling::DLQ-2::at_the_last_attempt_a_delayed_retry_gives_up_too",
+            "settling::DLQ-2::at_the_last_attempt_a_retry_gives_up",
+            "settling::DLQ-2::five_attempts_are_the_default",
+            "settling::DLQ-2::lost_leases_count_towards_the_last_attempt",
+            "settling::DLQ-2::one_attempt_means_no_second_chance",
+            "settling::DLQ-3::a_lease_lost_at_the_last_attempt_becomes_a_dead_letter",
+            "settling::DLQ-3::a_lease_lost_at_the_last_attempt_lets_the_frontier_pass",
+            "settling::DLQ-3::an_empty_fetch_leaves_nothing_used_up",
+            "settling::DLQ-3::an_event_that_kills_its_consumers_is_not_handed_out_for_ever",
+            "settling::DLQ-3::once_it_is_given_up_on_the_last_lease_is_stale",
+            "settling::DLQ-3::until_it_is_reclaimed_the_last_lease_settles",
+            "settling::DLQ-4::a_rejected_event_is_over_for_its_group_alone",
+        ],
     },
     faulty! {
         FetchLooksAtFiftyEvents: "a fetch looks at the fifty events above the lowest open one",
@@ -149,22 +276,101 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         SelectionIsIgnored: "a fetch looks into all partitions",
         says: "the leased events",
-        kills: ["delivery::DLV-3::a_fetch_stays_in_its_partitions"],
+        kills: [
+            "delivery::DLV-3::a_fetch_stays_in_its_partitions",
+            "delivery::DLV-3::a_selection_is_looked_through_and_no_other",
+            "delivery::DLV-5::every_selected_partition_is_served",
+            "leases::LSE-4::a_fetch_from_elsewhere_takes_no_lease_away",
+            "settling::DLQ-3::a_fetch_from_elsewhere_gives_up_on_nothing",
+        ],
     },
     faulty! {
         SelectionComesAfterTheLimit: "what is not selected is sorted out after the limit was applied",
         says: "the sequences of a single fetch to be [1]",
-        kills: ["delivery::DLV-3::a_selection_is_looked_through_and_no_other"],
+        kills: [
+            "delivery::DLV-3::a_selection_is_looked_through_and_no_other",
+            "delivery::DLV-3::no_partitions_give_and_claim_nothing",
+            "leases::LSE-4::a_fetch_from_elsewhere_takes_no_lease_away",
+            "leases::LSE-4::a_fetch_that_claims_nothing_takes_no_lease_away",
+            "settling::DLQ-3::a_fetch_from_elsewhere_gives_up_on_nothing",
+        ],
     },
     faulty! {
         NoPartitionsAreAll: "an empty selection means all partitions",
         says: "no lease",
-        kills: ["delivery::DLV-3::no_partitions_give_and_claim_nothing"],
+        kills: [
+            "delivery::DLV-3::no_partitions_give_and_claim_nothing",
+            "leases::LSE-4::a_fetch_that_claims_nothing_takes_no_lease_away",
+        ],
     },
     faulty! {
         FetchIsReversed: "a fetch gives its leases in descending order",
         says: "the sequences",
-        kills: ["delivery::DLV-4::the_lowest_sequences_come_first"],
+        kills: [
+            "delivery::DLV-4::the_lowest_sequences_come_first",
+            "batches::LSE-8::a_bad_lease_in_a_batch_neither_blocks_nor_carries_the_others",
+            "batches::LSE-8::a_batch_moves_the_frontier_like_its_single_settles",
+            "batches::LSE-8::a_batch_of_retries_delays_each",
+            "batches::LSE-8::a_batch_of_retries_gives_up_on_the_used_up_ones_alone",
+            "batches::LSE-8::bad_leases_in_a_batch_have_no_effect",
+            "batches::LSE-8::expired_leases_settle_in_a_batch_as_well",
+            "batches::LSE-8::of_a_lease_given_twice_the_first_settles",
+            "batches::LSE-8::one_batch_settles_in_several_streams_and_groups",
+            "delivery::DLV-1::each_group_gets_every_event",
+            "delivery::DLV-1::groups_are_ready_at_different_times",
+            "delivery::DLV-1::what_one_group_does_concerns_no_other",
+            "delivery::DLV-2::a_duplicate_group_changes_nothing",
+            "delivery::DLV-2::a_group_can_start_on_an_empty_stream",
+            "delivery::DLV-2::a_group_starts_at_the_beginning_by_default",
+            "delivery::DLV-2::a_start_after_a_sequence_is_exclusive",
+            "delivery::DLV-2::a_start_at_a_time_goes_by_the_lowest_sequence",
+            "delivery::DLV-2::a_start_at_a_time_is_before_the_first_event_of_that_time",
+            "delivery::DLV-2::a_start_at_the_end_gets_all_that_comes_later",
+            "delivery::DLV-2::a_start_beyond_the_high_watermark_is_invalid",
+            "delivery::DLV-2::a_start_is_fixed_when_the_group_is_made",
+            "delivery::DLV-3::a_limit_of_0_gives_and_claims_nothing",
+            "delivery::DLV-3::no_partitions_give_and_claim_nothing",
+            "delivery::DLV-3::the_largest_limit_is_a_limit_too",
+            "delivery::DLV-4::delayed_events_come_by_sequence_and_not_by_due_time",
+            "delivery::DLV-4::each_partition_comes_in_order",
+            "delivery::DLV-4::replayed_events_go_before_what_is_new",
+            "delivery::DLV-4::retried_events_come_by_sequence_and_not_by_turn",
+            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
+            "delivery::DLV-6::a_lease_that_nobody_heard_of_comes_again",
+            "delivery::DLV-6::an_ack_settles_no_lower_event",
+            "delivery::DLV-6::events_that_come_while_others_are_leased_are_delivered",
+            "delivery::DLV-6::events_with_earlier_times_are_not_passed_over",
+            "delivery::DLV-7::two_consumers_never_hold_the_same_event",
+            "fidelity::LOG-8::any_field_name_comes_back",
+            "fidelity::LOG-8::any_unicode_text_comes_back",
+            "fidelity::LOG-8::control_characters_and_blanks_come_back",
+            "fidelity::LOG-8::documents_that_look_like_typed_values_stay_documents",
+            "fidelity::LOG-8::doubles_come_back",
+            "fidelity::LOG-8::integers_of_64_bits_come_back",
+            "fidelity::LOG-8::nesting_to_64_comes_back",
+            "fidelity::LOG-8::nulls_and_empty_values_stay",
+            "fidelity::LOG-8::random_documents_come_back",
+            "fidelity::LOG-8::text_that_looks_like_an_escape_stays",
+            "fidelity::LOG-8::whole_doubles_and_integers_stay_what_they_are",
+            "fidelity::STR-2::any_event_type_and_key_come_back",
+            "leases::LSE-2::a_lease_from_before_a_replay_is_stale",
+            "leases::LSE-2::a_lease_from_before_a_reset_is_stale",
+            "leases::LSE-4::an_expired_lease_holds_until_it_is_reclaimed_itself",
+            "leases::LSE-5::attempts_are_counted_per_event_and_group",
+            "lifecycle::ERR-7::closing_one_handle_leaves_the_others",
+            "log::LOG-2::a_group_passes_no_event",
+            "queries::QRY-4::queries_change_nothing_for_groups",
+            "receipts::LSE-3::a_mismatch_settles_nothing",
+            "receipts::LSE-3::a_stale_lease_with_another_receipt_is_stale",
+            "receipts::LSE-3::after_a_mismatch_the_right_receipt_settles",
+            "settling::DLQ-1::a_delay_holds_back_nothing_else",
+            "settling::DLQ-1::each_delay_is_its_own",
+            "settling::DLQ-2::a_bad_reason_keeps_nothing_from_being_settled",
+            "settling::DLQ-2::a_given_up_event_lets_the_frontier_pass",
+            "settling::DLQ-3::a_lease_lost_at_the_last_attempt_lets_the_frontier_pass",
+            "settling::DLQ-4::a_rejected_event_is_over_for_its_group_alone",
+            "wakeup::OPS-4::waiting_claims_nothing",
+        ],
     },
     faulty! {
         NewestPerPartitionFirst: "a fetch over several partitions gives the highest sequences first",
@@ -174,12 +380,23 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         NewEventsComeFirst: "a fetch gives new events before those that come again",
         says: "the claimable sequences to be [3, 5, 7, 8]",
-        kills: ["delivery::DLV-4::what_comes_again_goes_before_what_is_new"],
+        kills: [
+            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
+            "delivery::DLV-2::a_duplicate_group_changes_nothing",
+            "delivery::DLV-4::retried_events_come_by_sequence_and_not_by_turn",
+            "delivery::DLV-6::a_lease_that_nobody_heard_of_comes_again",
+            "delivery::DLV-6::events_that_come_while_others_are_leased_are_delivered",
+            "leases::LSE-5::attempts_are_counted_per_event_and_group",
+        ],
     },
     faulty! {
         RetriesQueueUp: "retried events come in the order of their retries",
         says: "the claimable sequences",
-        kills: ["delivery::DLV-4::retried_events_come_by_sequence_and_not_by_turn"],
+        kills: [
+            "delivery::DLV-4::retried_events_come_by_sequence_and_not_by_turn",
+            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
+            "delivery::DLV-6::an_ack_settles_no_lower_event",
+        ],
     },
     faulty! {
         DelayedEventsComeAsTheyAreDue: "delayed events come in the order of their due times",
@@ -194,7 +411,12 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         LowestPartitionFirst: "a fetch begins with the lowest partition each time",
         says: "the partitions served by",
-        kills: ["delivery::DLV-5::every_partition_is_served"],
+        kills: [
+            "delivery::DLV-5::every_partition_is_served",
+            "delivery::DLV-5::a_busy_partition_starves_no_other",
+            "delivery::DLV-5::a_retried_event_starves_no_other_partition",
+            "delivery::DLV-5::every_selected_partition_is_served",
+        ],
     },
     faulty! {
         FullestPartitionFirst: "a fetch begins with the partition that has the most events",
@@ -214,17 +436,36 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         CaughtUpGroupSkipsOne: "after an empty fetch the next new event is missed",
         says: "the claimable sequences to be [3]",
-        kills: ["delivery::DLV-6::events_that_come_while_others_are_leased_are_delivered"],
+        kills: [
+            "delivery::DLV-6::events_that_come_while_others_are_leased_are_delivered",
+            "delivery::DLV-7::an_acked_event_never_comes_again",
+            "log::LOG-2::a_group_passes_no_event",
+            "settling::DLQ-1::a_delay_holds_back_nothing_else",
+        ],
     },
     faulty! {
         AckSettlesAllBelow: "an ack settles all lower events of its partition",
         says: "the claimable sequences to be [1, 2, 3]",
-        kills: ["delivery::DLV-6::an_ack_settles_no_lower_event"],
+        kills: [
+            "delivery::DLV-6::an_ack_settles_no_lower_event",
+            "batches::LSE-8::a_bad_lease_in_a_batch_neither_blocks_nor_carries_the_others",
+            "batches::LSE-8::bad_leases_in_a_batch_have_no_effect",
+            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
+            "delivery::DLV-6::events_that_come_while_others_are_leased_are_delivered",
+            "delivery::DLV-6::nothing_is_missed_whatever_happens_to_it",
+            "settling::DLQ-1::each_delay_is_its_own",
+        ],
     },
     faulty! {
         FetchAcksTheLast: "a fetch acks what its consumer fetched before and let expire",
         says: "the claimable sequences to be [1, 2, 3]",
-        kills: ["delivery::DLV-6::a_lease_that_nobody_heard_of_comes_again"],
+        kills: [
+            "delivery::DLV-6::a_lease_that_nobody_heard_of_comes_again",
+            "delivery::DLV-6::nothing_is_missed_whatever_happens_to_it",
+            "leases::LSE-5::the_same_consumer_reclaims_like_any_other",
+            "settling::DLQ-2::lost_leases_count_towards_the_last_attempt",
+            "settling::DLQ-3::an_event_that_kills_its_consumers_is_not_handed_out_for_ever",
+        ],
     },
     faulty! {
         DelayedEventsGetLost: "a delayed event that is due is not found again after another fetch",
@@ -244,17 +485,63 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         LastEventHasTwoHolders: "a fetch with room left gives another consumer's event as well",
         says: "the sequences",
-        kills: ["delivery::DLV-7::two_consumers_never_hold_the_same_event"],
+        kills: [
+            "delivery::DLV-7::two_consumers_never_hold_the_same_event",
+            "batches::LSE-8::a_bad_lease_in_a_batch_neither_blocks_nor_carries_the_others",
+            "batches::LSE-8::a_batch_of_retries_gives_up_on_the_used_up_ones_alone",
+            "batches::LSE-8::a_stale_and_a_current_lease_of_one_event_stay_apart",
+            "batches::LSE-8::bad_leases_in_a_batch_have_no_effect",
+            "batches::LSE-8::of_a_lease_given_twice_the_first_settles",
+            "batches::LSE-8::one_batch_settles_in_several_partitions",
+            "batches::LSE-8::one_batch_settles_in_several_streams_and_groups",
+            "delivery::DLV-3::a_fetch_stays_in_its_partitions",
+            "delivery::DLV-4::replayed_events_go_before_what_is_new",
+            "delivery::DLV-4::retried_events_come_by_sequence_and_not_by_turn",
+            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
+            "delivery::DLV-6::events_that_come_while_others_are_leased_are_delivered",
+            "leases::LSE-2::a_lease_from_before_a_replay_is_stale",
+            "leases::LSE-2::a_lease_from_before_a_reset_is_stale",
+            "leases::LSE-2::a_lease_of_a_chosen_event_that_was_replayed_is_stale",
+            "leases::LSE-2::a_rejected_lease_is_stale",
+            "leases::LSE-2::an_acked_lease_is_stale",
+            "leases::LSE-7::a_lease_is_settled_once",
+            "lifecycle::STR-5::making_indexes_again_keeps_deliveries",
+            "queries::QRY-4::queries_change_nothing_for_groups",
+            "receipts::LSE-3::a_mismatch_settles_nothing",
+            "receipts::LSE-3::after_a_mismatch_the_right_receipt_settles",
+            "settling::DLQ-1::each_delay_is_its_own",
+        ],
     },
     faulty! {
         HolderGetsItsEventAgain: "a fetch that would be empty gives the consumer what it holds",
         says: "no claimable event",
-        kills: ["delivery::DLV-7::a_holder_does_not_get_its_own_event_again"],
+        kills: [
+            "delivery::DLV-7::a_holder_does_not_get_its_own_event_again",
+            "delivery::DLV-2::a_start_at_the_end_gets_all_that_comes_later",
+            "delivery::DLV-3::a_fetch_stays_in_its_partitions",
+            "delivery::DLV-3::a_selection_is_looked_through_and_no_other",
+            "delivery::DLV-3::nothing_claimable_gives_nothing",
+            "delivery::DLV-6::events_that_come_while_others_are_leased_are_delivered",
+            "leases::LSE-4::a_fetch_from_elsewhere_takes_no_lease_away",
+            "leases::LSE-4::a_lease_is_not_reclaimable_before_its_expiry",
+            "settling::DLQ-1::a_delay_ends_exactly_then",
+            "settling::DLQ-2::at_the_last_attempt_a_retry_gives_up",
+            "settling::DLQ-2::five_attempts_are_the_default",
+            "settling::DLQ-2::lost_leases_count_towards_the_last_attempt",
+            "settling::DLQ-2::one_attempt_means_no_second_chance",
+        ],
     },
     faulty! {
         AckLeavesTheClaim: "an ack takes the lease id away and leaves the claim to expire",
         says: "no claimable event",
-        kills: ["delivery::DLV-7::an_acked_event_never_comes_again"],
+        kills: [
+            "delivery::DLV-7::an_acked_event_never_comes_again",
+            "batches::LSE-8::a_batch_moves_the_frontier_like_its_single_settles",
+            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
+            "delivery::DLV-6::an_ack_settles_no_lower_event",
+            "receipts::LSE-3::a_stale_lease_with_another_receipt_is_stale",
+            "settling::DLQ-1::each_delay_is_its_own",
+        ],
     },
     faulty! {
         ConcurrentFetchesChooseFirst: "concurrent fetches choose the same event",
@@ -264,7 +551,24 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         LeaseHasNoMetadata: "the event in a lease has no metadata",
         says: "the event",
-        kills: ["delivery::DLV-8::a_lease_is_whole"],
+        kills: [
+            "delivery::DLV-8::a_lease_is_whole",
+            "fidelity::LOG-5::a_renewed_and_a_redelivered_lease_hold_the_same_event",
+            "fidelity::LOG-5::append_read_and_fetch_give_the_same_event",
+            "fidelity::LOG-8::a_long_array_comes_back_in_order",
+            "fidelity::LOG-8::any_field_name_comes_back",
+            "fidelity::LOG-8::any_unicode_text_comes_back",
+            "fidelity::LOG-8::control_characters_and_blanks_come_back",
+            "fidelity::LOG-8::documents_that_look_like_typed_values_stay_documents",
+            "fidelity::LOG-8::doubles_come_back",
+            "fidelity::LOG-8::integers_of_64_bits_come_back",
+            "fidelity::LOG-8::nesting_to_64_comes_back",
+            "fidelity::LOG-8::nulls_and_empty_values_stay",
+            "fidelity::LOG-8::random_documents_come_back",
+            "fidelity::LOG-8::text_that_looks_like_an_escape_stays",
+            "fidelity::LOG-8::the_longest_document_comes_back",
+            "fidelity::LOG-8::whole_doubles_and_integers_stay_what_they_are",
+        ],
     },
     faulty! {
         ConsumerIsFolded: "consumers lose their blanks",
@@ -282,14 +586,25 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: ["delivery::DLV-8::a_lease_lasts_as_long_as_was_asked_for"],
     },
     faulty! {
+        LateExpiryOverflows: "a lease that would end after the highest timestamp cannot be made",
+        says: "the last operation to succeed",
+        kills: ["delivery::DLV-8::no_lease_outlasts_the_highest_timestamp"],
+    },
+    faulty! {
         ReclaimKeepsTheConsumer: "a reclaimed event is still its first consumer's",
         says: "the consumer",
-        kills: ["delivery::DLV-8::each_claim_has_its_own_time_and_consumer"],
+        kills: [
+            "delivery::DLV-8::each_claim_has_its_own_time_and_consumer",
+            "leases::LSE-5::reclaiming_gives_a_new_lease_and_the_next_attempt",
+        ],
     },
     faulty! {
         ClaimKeepsItsFirstTime: "leased_at stays that of the first claim",
         says: "leased_at",
-        kills: ["delivery::DLV-8::each_claim_has_its_own_time_and_consumer"],
+        kills: [
+            "delivery::DLV-8::each_claim_has_its_own_time_and_consumer",
+            "leases::LSE-5::reclaiming_gives_a_new_lease_and_the_next_attempt",
+        ],
     },
     faulty! {
         GroupIsLookedUpAlone: "a fetch looks up the group, not the stream",
@@ -1334,6 +1649,26 @@ impl Tweak for LeasesLastTwelveHours {
         let most = LeaseDuration::new(Duration::from_secs(43_200));
         let most = most.unwrap_or(options.lease_duration);
         options.lease_duration = options.lease_duration.min(most);
+    }
+}
+
+#[derive(Default)]
+struct LateExpiryOverflows;
+
+#[async_trait]
+impl Defect for LateExpiryOverflows {
+    async fn fetch(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        options: &FetchOptions,
+    ) -> Result<Vec<Lease>> {
+        let left = Timestamp::MAX.saturating_since(real.now());
+        if options.lease_duration.as_duration() > left {
+            return Err(Error::Failed(Cause::new("timestamp out of range")));
+        }
+        real.backend.fetch(stream, group, options).await
     }
 }
 

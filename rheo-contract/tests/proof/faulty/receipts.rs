@@ -17,37 +17,90 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         ReceiptIsIgnored: "receipts are not compared",
         says: "Err(ReceiptMismatch)",
-        kills: ["receipts::LSE-3::another_receipt_is_a_mismatch"],
+        kills: [
+            "receipts::LSE-3::another_receipt_is_a_mismatch",
+            "batches::LSE-8::bad_leases_in_a_batch_have_no_effect",
+            "batches::LSE-8::each_result_is_that_of_its_lease",
+            "receipts::LSE-3::a_mismatch_makes_no_dead_letter",
+            "receipts::LSE-3::a_mismatch_moves_no_expiry",
+            "receipts::LSE-3::a_mismatch_settles_nothing",
+            "receipts::LSE-3::after_a_mismatch_the_right_receipt_settles",
+            "receipts::LSE-3::an_expired_claim_still_has_its_receipt",
+        ],
     },
     faulty! {
         NoReceiptIsAnyReceipt: "its claims have receipts, and a lease without one fits all",
         says: "Err(ReceiptMismatch)",
-        kills: ["receipts::LSE-3::another_receipt_is_a_mismatch"],
+        kills: [
+            "receipts::LSE-3::another_receipt_is_a_mismatch",
+            "receipts::LSE-3::a_mismatch_makes_no_dead_letter",
+            "receipts::LSE-3::a_mismatch_moves_no_expiry",
+            "receipts::LSE-3::a_mismatch_settles_nothing",
+            "receipts::LSE-3::after_a_mismatch_the_right_receipt_settles",
+            "receipts::LSE-3::an_expired_claim_still_has_its_receipt",
+        ],
     },
     faulty! {
         ReceiptMayBeLonger: "its claims have receipts, and only their beginning is compared",
         says: "Err(ReceiptMismatch)",
-        kills: ["receipts::LSE-3::another_receipt_is_a_mismatch"],
+        kills: [
+            "receipts::LSE-3::another_receipt_is_a_mismatch",
+            "receipts::LSE-3::a_mismatch_makes_no_dead_letter",
+            "receipts::LSE-3::a_mismatch_moves_no_expiry",
+            "receipts::LSE-3::a_mismatch_settles_nothing",
+            "receipts::LSE-3::after_a_mismatch_the_right_receipt_settles",
+            "receipts::LSE-3::an_expired_claim_still_has_its_receipt",
+        ],
     },
     faulty! {
         EmptyReceiptIsNone: "an empty receipt counts as none",
         says: "Err(ReceiptMismatch)",
-        kills: ["receipts::LSE-3::another_receipt_is_a_mismatch"],
+        kills: [
+            "receipts::LSE-3::another_receipt_is_a_mismatch",
+            "receipts::LSE-3::a_mismatch_makes_no_dead_letter",
+            "receipts::LSE-3::a_mismatch_moves_no_expiry",
+            "receipts::LSE-3::a_mismatch_settles_nothing",
+            "receipts::LSE-3::after_a_mismatch_the_right_receipt_settles",
+            "receipts::LSE-3::an_expired_claim_still_has_its_receipt",
+        ],
     },
     faulty! {
         RenewalIgnoresTheReceipt: "a renewal does not compare the receipt",
         says: "Err(ReceiptMismatch)",
-        kills: ["receipts::LSE-3::another_receipt_is_a_mismatch"],
+        kills: [
+            "receipts::LSE-3::another_receipt_is_a_mismatch",
+            "batches::LSE-8::bad_leases_in_a_batch_have_no_effect",
+            "batches::LSE-8::each_result_is_that_of_its_lease",
+            "receipts::LSE-3::a_mismatch_moves_no_expiry",
+            "receipts::LSE-3::a_mismatch_settles_nothing",
+            "receipts::LSE-3::after_a_mismatch_the_right_receipt_settles",
+            "receipts::LSE-3::an_expired_claim_still_has_its_receipt",
+        ],
     },
     faulty! {
         MismatchAcksAllTheSame: "an ack with another receipt errs, and is done",
-        says: "the claimable sequences to be [1]",
-        kills: ["receipts::LSE-3::a_mismatch_settles_nothing"],
+        says: "Err(ReceiptMismatch)",
+        kills: [
+            "receipts::LSE-3::a_mismatch_settles_nothing",
+            "batches::LSE-8::bad_leases_in_a_batch_have_no_effect",
+            "batches::LSE-8::each_result_is_that_of_its_lease",
+            "receipts::LSE-3::after_a_mismatch_the_right_receipt_settles",
+            "receipts::LSE-3::an_expired_claim_still_has_its_receipt",
+            "receipts::LSE-3::another_receipt_is_a_mismatch",
+        ],
     },
     faulty! {
         MismatchRetriesAllTheSame: "a retry with another receipt errs, and is done",
         says: "no claimable event",
-        kills: ["receipts::LSE-3::a_mismatch_settles_nothing"],
+        kills: [
+            "receipts::LSE-3::a_mismatch_settles_nothing",
+            "batches::LSE-8::bad_leases_in_a_batch_have_no_effect",
+            "batches::LSE-8::each_result_is_that_of_its_lease",
+            "receipts::LSE-3::a_mismatch_makes_no_dead_letter",
+            "receipts::LSE-3::after_a_mismatch_the_right_receipt_settles",
+            "receipts::LSE-3::an_expired_claim_still_has_its_receipt",
+            "receipts::LSE-3::another_receipt_is_a_mismatch",
+        ],
     },
     faulty! {
         MismatchRenewsAllTheSame: "a renewal with another receipt errs, and is done",
@@ -56,13 +109,27 @@ pub(super) const FAULTY: &[Faulty] = &[
     },
     faulty! {
         MismatchRejectsAllTheSame: "a reject with another receipt errs, and is done",
-        says: "dead letters",
-        kills: ["receipts::LSE-3::a_mismatch_makes_no_dead_letter"],
+        says: "Err(ReceiptMismatch)",
+        kills: [
+            "receipts::LSE-3::a_mismatch_makes_no_dead_letter",
+            "batches::LSE-8::bad_leases_in_a_batch_have_no_effect",
+            "batches::LSE-8::each_result_is_that_of_its_lease",
+            "receipts::LSE-3::a_mismatch_settles_nothing",
+            "receipts::LSE-3::after_a_mismatch_the_right_receipt_settles",
+            "receipts::LSE-3::an_expired_claim_still_has_its_receipt",
+            "receipts::LSE-3::another_receipt_is_a_mismatch",
+        ],
     },
     faulty! {
         MismatchEndsTheClaim: "whoever presents another receipt loses the claim",
         says: "StaleLease",
-        kills: ["receipts::LSE-3::after_a_mismatch_the_right_receipt_settles"],
+        kills: [
+            "receipts::LSE-3::after_a_mismatch_the_right_receipt_settles",
+            "batches::LSE-8::bad_leases_in_a_batch_have_no_effect",
+            "batches::LSE-8::each_result_is_that_of_its_lease",
+            "receipts::LSE-3::a_mismatch_settles_nothing",
+            "receipts::LSE-3::an_expired_claim_still_has_its_receipt",
+        ],
     },
     faulty! {
         ExpiredClaimHasNoReceipt: "receipts are compared until the lease expires",
@@ -72,7 +139,10 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         ReceiptIsComparedFirst: "another receipt is a mismatch, whatever the lease id",
         says: "Err(StaleLease)",
-        kills: ["receipts::LSE-3::a_stale_lease_with_another_receipt_is_stale"],
+        kills: [
+            "receipts::LSE-3::a_stale_lease_with_another_receipt_is_stale",
+            "receipts::LSE-3::a_replayed_lease_with_another_receipt_is_stale",
+        ],
     },
     faulty! {
         FirstClaimKeepsItsReceipt: "of a replayed event the receipt is compared before the lease id",
@@ -82,7 +152,15 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         ReceiptAloneIsEnough: "its claims have receipts, and the receipt alone finds the claim",
         says: "Err(StaleLease)",
-        kills: ["receipts::LSE-3::a_made_up_lease_with_the_right_receipt_is_stale"],
+        kills: [
+            "receipts::LSE-3::a_made_up_lease_with_the_right_receipt_is_stale",
+            "batches::LSE-8::bad_leases_in_a_batch_have_no_effect",
+            "batches::LSE-8::each_result_is_that_of_its_lease",
+            "leases::LSE-2::a_made_up_lease_is_stale",
+            "leases::LSE-2::a_stale_lease_makes_no_dead_letter",
+            "receipts::LSE-3::a_replayed_lease_with_another_receipt_is_stale",
+            "receipts::LSE-3::a_stale_lease_with_another_receipt_is_stale",
+        ],
     },
 ];
 

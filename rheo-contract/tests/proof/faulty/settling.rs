@@ -18,7 +18,43 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         RetryWaitsForTheLease: "a retried event is claimable when its lease would have expired",
         says: "one lease, since an event is claimable",
-        kills: ["settling::DLQ-1::a_retried_event_is_claimable_at_once"],
+        kills: [
+            "settling::DLQ-1::a_retried_event_is_claimable_at_once",
+            "batches::LSE-8::a_bad_lease_in_a_batch_neither_blocks_nor_carries_the_others",
+            "batches::LSE-8::a_batch_of_retries_gives_up_on_the_used_up_ones_alone",
+            "batches::LSE-8::a_stale_and_a_current_lease_of_one_event_stay_apart",
+            "batches::LSE-8::bad_leases_in_a_batch_have_no_effect",
+            "batches::LSE-8::of_a_lease_given_twice_the_first_settles",
+            "batches::LSE-8::one_batch_settles_in_several_partitions",
+            "batches::LSE-8::one_batch_settles_in_several_streams_and_groups",
+            "delivery::DLV-1::what_one_group_does_concerns_no_other",
+            "delivery::DLV-2::a_duplicate_group_changes_nothing",
+            "delivery::DLV-3::a_fetch_finds_the_only_claimable_event",
+            "delivery::DLV-4::retried_events_come_by_sequence_and_not_by_turn",
+            "delivery::DLV-4::what_comes_again_goes_before_what_is_new",
+            "delivery::DLV-6::events_that_come_while_others_are_leased_are_delivered",
+            "delivery::DLV-8::each_claim_has_its_own_time_and_consumer",
+            "fidelity::LOG-5::a_renewed_and_a_redelivered_lease_hold_the_same_event",
+            "leases::LSE-1::a_lease_id_cannot_be_guessed_from_another",
+            "leases::LSE-1::every_claim_has_a_lease_id_of_its_own",
+            "leases::LSE-2::a_retried_lease_is_stale",
+            "leases::LSE-5::attempts_are_counted_per_event_and_group",
+            "leases::LSE-5::every_claim_counts_as_an_attempt",
+            "leases::LSE-6::a_renewal_is_no_attempt",
+            "leases::LSE-7::a_lease_is_settled_once",
+            "receipts::LSE-3::a_mismatch_settles_nothing",
+            "receipts::LSE-3::after_a_mismatch_the_right_receipt_settles",
+            "settling::DLQ-1::a_retry_at_once_needs_no_clock",
+            "settling::DLQ-1::each_delay_is_its_own",
+            "settling::DLQ-1::the_attempt_goes_up_at_the_next_claim",
+            "settling::DLQ-2::a_last_retry_without_a_reason_says_so_itself",
+            "settling::DLQ-2::at_the_last_attempt_a_retry_gives_up",
+            "settling::DLQ-2::five_attempts_are_the_default",
+            "settling::DLQ-2::max_attempts_is_each_groups_own",
+            "settling::DLQ-2::the_reason_of_the_last_retry_is_kept",
+            "settling::DLQ-2::very_many_attempts_are_allowed",
+            "wakeup::OPS-4::work_that_was_given_back_is_told",
+        ],
     },
     faulty! {
         RetryWritesTheTime: "a retry at once makes the event claimable from the present time on",
@@ -28,27 +64,75 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         RetryRaisesTheAttempt: "both the retry and the next claim raise the attempt",
         says: "the attempts to be [1, 2, 3, 4]",
-        kills: ["settling::DLQ-1::the_attempt_goes_up_at_the_next_claim"],
+        kills: [
+            "settling::DLQ-1::the_attempt_goes_up_at_the_next_claim",
+            "batches::LSE-8::bad_leases_in_a_batch_have_no_effect",
+            "batches::LSE-8::of_a_lease_given_twice_the_first_settles",
+            "delivery::DLV-2::a_duplicate_group_changes_nothing",
+            "leases::LSE-2::a_lease_whose_event_waits_is_stale",
+            "leases::LSE-2::a_retried_lease_is_stale",
+            "leases::LSE-4::an_expired_lease_still_settles",
+            "leases::LSE-5::attempts_are_counted_per_event_and_group",
+            "leases::LSE-5::every_claim_counts_as_an_attempt",
+            "leases::LSE-6::a_renewal_is_no_attempt",
+            "receipts::LSE-3::a_mismatch_settles_nothing",
+            "settling::DLQ-1::a_clock_that_goes_back_ends_no_delay",
+            "settling::DLQ-1::a_delay_ends_exactly_then",
+            "settling::DLQ-1::a_delay_outlasts_the_lease",
+            "settling::DLQ-1::a_retry_at_once_needs_no_clock",
+            "settling::DLQ-1::an_expired_lease_may_be_retried_with_a_delay",
+            "settling::DLQ-2::five_attempts_are_the_default",
+            "settling::DLQ-2::max_attempts_is_each_groups_own",
+            "settling::DLQ-2::very_many_attempts_are_allowed",
+        ],
     },
     faulty! {
         DelayIsIgnored: "a delayed retry is claimable at once",
         says: "no claimable event",
-        kills: ["settling::DLQ-1::a_delay_ends_exactly_then"],
+        kills: [
+            "settling::DLQ-1::a_delay_ends_exactly_then",
+            "batches::LSE-8::a_batch_of_retries_delays_each",
+            "delivery::DLV-1::what_one_group_does_concerns_no_other",
+            "delivery::DLV-3::nothing_claimable_gives_nothing",
+            "leases::LSE-2::a_lease_whose_event_waits_is_stale",
+            "receipts::LSE-3::a_stale_lease_with_another_receipt_is_stale",
+            "settling::DLQ-1::a_clock_that_goes_back_ends_no_delay",
+            "settling::DLQ-1::a_delay_holds_back_nothing_else",
+            "settling::DLQ-1::a_delay_outlasts_the_lease",
+            "settling::DLQ-1::an_expired_lease_may_be_retried_with_a_delay",
+            "settling::DLQ-1::each_delay_is_its_own",
+        ],
     },
     faulty! {
         DelayIsAMicrosecondShort: "a delay ends a microsecond early",
         says: "no claimable event",
-        kills: ["settling::DLQ-1::a_delay_ends_exactly_then"],
+        kills: [
+            "settling::DLQ-1::a_delay_ends_exactly_then",
+            "batches::LSE-8::a_batch_of_retries_delays_each",
+        ],
     },
     faulty! {
         DelayIsAMicrosecondLong: "a delay ends a microsecond late",
         says: "one lease, since an event is claimable",
-        kills: ["settling::DLQ-1::a_delay_ends_exactly_then"],
+        kills: [
+            "settling::DLQ-1::a_delay_ends_exactly_then",
+            "batches::LSE-8::a_batch_of_retries_delays_each",
+            "delivery::DLV-4::delayed_events_come_by_sequence_and_not_by_due_time",
+            "delivery::DLV-6::nothing_is_missed_whatever_happens_to_it",
+            "leases::LSE-2::a_lease_whose_event_waits_is_stale",
+            "settling::DLQ-1::a_clock_that_goes_back_ends_no_delay",
+            "settling::DLQ-1::a_delay_outlasts_the_lease",
+            "settling::DLQ-1::an_expired_lease_may_be_retried_with_a_delay",
+            "settling::DLQ-1::each_delay_is_its_own",
+        ],
     },
     faulty! {
         DelayCountsFromTheClaim: "a delay counts from the time of the claim",
         says: "no claimable event",
-        kills: ["settling::DLQ-1::a_delay_ends_exactly_then"],
+        kills: [
+            "settling::DLQ-1::a_delay_ends_exactly_then",
+            "settling::DLQ-1::an_expired_lease_may_be_retried_with_a_delay",
+        ],
     },
     faulty! {
         DelayWaitsForTheLease: "a delay lasts at least as long as the lease",
@@ -58,12 +142,22 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         DelayEndsWithTheLease: "a delay ends with the lease at the latest",
         says: "no claimable event",
-        kills: ["settling::DLQ-1::a_delay_outlasts_the_lease"],
+        kills: [
+            "settling::DLQ-1::a_delay_outlasts_the_lease",
+            "receipts::LSE-3::a_stale_lease_with_another_receipt_is_stale",
+            "settling::DLQ-1::each_delay_is_its_own",
+        ],
     },
     faulty! {
         DelayHoldsUpTheGroup: "nothing is fetched while an event waits for its retry",
         says: "the claimable sequences to be [2, 3]",
-        kills: ["settling::DLQ-1::a_delay_holds_back_nothing_else"],
+        kills: [
+            "settling::DLQ-1::a_delay_holds_back_nothing_else",
+            "delivery::DLV-1::what_one_group_does_concerns_no_other",
+            "receipts::LSE-3::a_stale_lease_with_another_receipt_is_stale",
+            "settling::DLQ-1::a_retry_at_once_needs_no_clock",
+            "settling::DLQ-1::each_delay_is_its_own",
+        ],
     },
     faulty! {
         LateRetryHasNoDelay: "a retry of an expired lease is claimable at once, whatever its delay",
@@ -73,7 +167,11 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         FirstDelayIsForAll: "the first delay is used for all retries of a group",
         says: "the claimable sequences",
-        kills: ["settling::DLQ-1::each_delay_is_its_own"],
+        kills: [
+            "settling::DLQ-1::each_delay_is_its_own",
+            "delivery::DLV-1::what_one_group_does_concerns_no_other",
+            "receipts::LSE-3::a_stale_lease_with_another_receipt_is_stale",
+        ],
     },
     faulty! {
         DelayUnderflows: "a delay is over when the clock is behind the retry",
@@ -83,12 +181,38 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         EveryFailureIsADeadLetter: "each retry leaves a dead letter",
         says: "no dead letters",
-        kills: ["settling::DLQ-1::a_retried_event_is_no_dead_letter"],
+        kills: [
+            "settling::DLQ-1::a_retried_event_is_no_dead_letter",
+            "leases::LSE-2::a_stale_lease_makes_no_dead_letter",
+            "settling::DLQ-2::a_last_retry_without_a_reason_says_so_itself",
+            "settling::DLQ-2::the_reason_of_the_last_retry_is_kept",
+        ],
     },
     faulty! {
         OneAttemptTooMany: "attempts are compared with > where it has to be >=",
         says: "the outcomes",
-        kills: ["settling::DLQ-2::at_the_last_attempt_a_retry_gives_up"],
+        kills: [
+            "settling::DLQ-2::at_the_last_attempt_a_retry_gives_up",
+            "batches::LSE-8::a_batch_of_retries_gives_up_on_the_used_up_ones_alone",
+            "log::LOG-4::a_dead_letter_stays_in_the_log",
+            "settling::DLQ-2::a_bad_reason_keeps_nothing_from_being_settled",
+            "settling::DLQ-2::a_given_up_event_is_settled",
+            "settling::DLQ-2::a_given_up_event_lets_the_frontier_pass",
+            "settling::DLQ-2::a_last_retry_without_a_reason_says_so_itself",
+            "settling::DLQ-2::at_the_last_attempt_a_delayed_retry_gives_up_too",
+            "settling::DLQ-2::five_attempts_are_the_default",
+            "settling::DLQ-2::lost_leases_count_towards_the_last_attempt",
+            "settling::DLQ-2::max_attempts_is_each_groups_own",
+            "settling::DLQ-2::one_attempt_means_no_second_chance",
+            "settling::DLQ-2::the_reason_of_the_last_retry_is_kept",
+            "settling::DLQ-3::a_lease_lost_at_the_last_attempt_becomes_a_dead_letter",
+            "settling::DLQ-3::a_lease_lost_at_the_last_attempt_lets_the_frontier_pass",
+            "settling::DLQ-3::an_empty_fetch_leaves_nothing_used_up",
+            "settling::DLQ-3::an_event_that_kills_its_consumers_is_not_handed_out_for_ever",
+            "settling::DLQ-3::once_it_is_given_up_on_the_last_lease_is_stale",
+            "settling::DLQ-3::until_it_is_reclaimed_the_last_lease_settles",
+            "settling::DLQ-3::used_up_events_do_not_fill_a_fetch",
+        ],
     },
     faulty! {
         DelayedRetryNeverGivesUp: "a retry with a delay does not look at the attempts",
@@ -103,7 +227,21 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         OneAttemptBecomesTwo: "an event is always tried twice",
         says: "the outcome to be DeadLettered",
-        kills: ["settling::DLQ-2::one_attempt_means_no_second_chance"],
+        kills: [
+            "settling::DLQ-2::one_attempt_means_no_second_chance",
+            "log::LOG-4::a_dead_letter_stays_in_the_log",
+            "settling::DLQ-2::a_bad_reason_keeps_nothing_from_being_settled",
+            "settling::DLQ-2::a_given_up_event_is_settled",
+            "settling::DLQ-2::a_given_up_event_lets_the_frontier_pass",
+            "settling::DLQ-2::at_the_last_attempt_a_delayed_retry_gives_up_too",
+            "settling::DLQ-2::max_attempts_is_each_groups_own",
+            "settling::DLQ-3::a_lease_lost_at_the_last_attempt_becomes_a_dead_letter",
+            "settling::DLQ-3::a_lease_lost_at_the_last_attempt_lets_the_frontier_pass",
+            "settling::DLQ-3::an_empty_fetch_leaves_nothing_used_up",
+            "settling::DLQ-3::once_it_is_given_up_on_the_last_lease_is_stale",
+            "settling::DLQ-3::until_it_is_reclaimed_the_last_lease_settles",
+            "settling::DLQ-3::used_up_events_do_not_fill_a_fetch",
+        ],
     },
     faulty! {
         AttemptsAreAtMostTen: "max_attempts is cut to ten",
@@ -113,7 +251,15 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         LostLeasesDoNotCount: "only retries count towards the last attempt",
         says: "the outcome to be DeadLettered",
-        kills: ["settling::DLQ-2::lost_leases_count_towards_the_last_attempt"],
+        kills: [
+            "settling::DLQ-2::lost_leases_count_towards_the_last_attempt",
+            "settling::DLQ-3::a_lease_lost_at_the_last_attempt_becomes_a_dead_letter",
+            "settling::DLQ-3::a_lease_lost_at_the_last_attempt_lets_the_frontier_pass",
+            "settling::DLQ-3::an_empty_fetch_leaves_nothing_used_up",
+            "settling::DLQ-3::an_event_that_kills_its_consumers_is_not_handed_out_for_ever",
+            "settling::DLQ-3::once_it_is_given_up_on_the_last_lease_is_stale",
+            "settling::DLQ-3::used_up_events_do_not_fill_a_fetch",
+        ],
     },
     faulty! {
         MaxAttemptsIsOfTheStream: "the first group of a stream decides on max_attempts for all",
@@ -143,17 +289,31 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         OnlyAcksMoveTheFrontier: "the frontier stops at dead letters",
         says: "the frontier to be 2",
-        kills: ["settling::DLQ-2::a_given_up_event_lets_the_frontier_pass"],
+        kills: [
+            "settling::DLQ-2::a_given_up_event_lets_the_frontier_pass",
+            "batches::LSE-8::a_batch_moves_the_frontier_like_its_single_settles",
+            "settling::DLQ-3::a_lease_lost_at_the_last_attempt_lets_the_frontier_pass",
+        ],
     },
     faulty! {
         LostLeasesAreReclaimedForEver: "only a retry looks at the attempts",
         says: "no claimable event",
-        kills: ["settling::DLQ-3::an_event_that_kills_its_consumers_is_not_handed_out_for_ever"],
+        kills: [
+            "settling::DLQ-3::an_event_that_kills_its_consumers_is_not_handed_out_for_ever",
+            "settling::DLQ-3::a_lease_lost_at_the_last_attempt_becomes_a_dead_letter",
+            "settling::DLQ-3::a_lease_lost_at_the_last_attempt_lets_the_frontier_pass",
+            "settling::DLQ-3::an_empty_fetch_leaves_nothing_used_up",
+            "settling::DLQ-3::once_it_is_given_up_on_the_last_lease_is_stale",
+            "settling::DLQ-3::used_up_events_do_not_fill_a_fetch",
+        ],
     },
     faulty! {
         LostLastLeaseIsAcked: "an event that was lost at its last attempt counts as done",
         says: "the number of dead letters to be 1",
-        kills: ["settling::DLQ-3::a_lease_lost_at_the_last_attempt_becomes_a_dead_letter"],
+        kills: [
+            "settling::DLQ-3::a_lease_lost_at_the_last_attempt_becomes_a_dead_letter",
+            "settling::DLQ-3::an_empty_fetch_leaves_nothing_used_up",
+        ],
     },
     faulty! {
         LostLastLeaseHasAnotherReason: "an event that was lost at its last attempt has the reason of a retry",
@@ -163,7 +323,11 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         LastLeaseIsVoidOnceExpired: "the lease of the last attempt is void when it expires",
         says: "StaleLease",
-        kills: ["settling::DLQ-3::until_it_is_reclaimed_the_last_lease_settles"],
+        kills: [
+            "settling::DLQ-3::until_it_is_reclaimed_the_last_lease_settles",
+            "settling::DLQ-3::a_fetch_from_elsewhere_gives_up_on_nothing",
+            "settling::DLQ-3::a_last_lease_that_was_acked_late_is_no_dead_letter",
+        ],
     },
     faulty! {
         ExpiredIsListedAsDead: "listing the dead letters gives up on what expired at its last attempt",
@@ -173,7 +337,10 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         LastLeaseEndsAtItsFirstExpiry: "an event at its last attempt is given up on at the expiry of its claim, whatever the renewals",
         says: "StaleLease",
-        kills: ["settling::DLQ-3::a_renewed_last_lease_is_not_given_up_on"],
+        kills: [
+            "settling::DLQ-3::a_renewed_last_lease_is_not_given_up_on",
+            "settling::DLQ-3::until_it_is_reclaimed_the_last_lease_settles",
+        ],
     },
     faulty! {
         LostLastLeaseStillAcks: "the lease of an event that a fetch gave up on can be acked",
@@ -183,7 +350,10 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         UsedUpEventsFillTheFetch: "a fetch gives up on as many events as its limit, and gives that many less",
         says: "the sequences of a single fetch to be [21]",
-        kills: ["settling::DLQ-3::used_up_events_do_not_fill_a_fetch"],
+        kills: [
+            "settling::DLQ-3::used_up_events_do_not_fill_a_fetch",
+            "settling::DLQ-3::an_empty_fetch_leaves_nothing_used_up",
+        ],
     },
     faulty! {
         EmptyFetchGivesUpOnOne: "a fetch that finds nothing gives up on one used-up event alone",
@@ -201,9 +371,12 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: ["settling::DLQ-3::a_lease_lost_at_the_last_attempt_lets_the_frontier_pass"],
     },
     faulty! {
-        RejectIsForAllGroups: "a rejected event is dead for every group",
+        RejectReachesAllGroups: "a rejected event is dead for every group",
         says: "the claimable sequences to be [1, 2]",
-        kills: ["settling::DLQ-4::a_rejected_event_is_over_for_its_group_alone"],
+        kills: [
+            "settling::DLQ-4::a_rejected_event_is_over_for_its_group_alone",
+            "delivery::DLV-1::what_one_group_does_concerns_no_other",
+        ],
     },
 ];
 
@@ -990,9 +1163,9 @@ impl Defect for LostLastLeaseHoldsTheFrontier {
 // DLQ-4
 
 #[derive(Default)]
-struct RejectIsForAllGroups(Mutex<HashSet<(StreamName, Partition, Sequence)>>);
+struct RejectReachesAllGroups(Mutex<HashSet<(StreamName, Partition, Sequence)>>);
 
-impl Tweak for RejectIsForAllGroups {
+impl Tweak for RejectReachesAllGroups {
     fn keeps(&self, lease: &Lease) -> bool {
         let (stream, _, partition, sequence) = place_of(lease);
         lease.attempt > 1 || !lock(&self.0).contains(&(stream, partition, sequence))
