@@ -175,6 +175,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "settling::DLQ-2::the_reason_of_the_last_retry_is_kept",
             "settling::DLQ-3::a_lease_lost_at_the_last_attempt_becomes_a_dead_letter",
             "settling::DLQ-3::an_empty_fetch_leaves_nothing_used_up",
+            "streams::STR-4::dead_letters_are_isolated",
         ],
     },
     faulty! {
@@ -206,6 +207,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "dead_letters::DLQ-5::an_unknown_after_is_cursor_not_found",
             "dead_letters::DLQ-5::an_after_that_is_no_dead_letter_is_cursor_not_found",
             "dead_letters::DLQ-5::an_after_that_was_replayed_is_cursor_not_found",
+            "input::ERR-6::listing_nothing_excuses_no_missing_group",
         ],
     },
     faulty! {
@@ -248,7 +250,12 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         NoGroupHasNoDeadLetters: "a missing group or stream has an empty list of dead letters",
         says: "Err(StreamNotFound)",
-        kills: ["dead_letters::ERR-6::dead_letters_look_for_the_stream_before_the_group"],
+        kills: [
+            "dead_letters::ERR-6::dead_letters_look_for_the_stream_before_the_group",
+            "input::ERR-6::a_missing_group_is_named",
+            "input::ERR-6::listing_nothing_excuses_no_missing_group",
+            "input::ERR-6::the_stream_is_looked_up_before_the_group",
+        ],
     },
     faulty! {
         RejectOnlyEndsTheLease: "a rejected event is delivered again",
@@ -306,6 +313,9 @@ pub(super) const FAULTY: &[Faulty] = &[
             "settling::DLQ-2::a_bad_reason_keeps_nothing_from_being_settled",
             "settling::DLQ-3::until_it_is_reclaimed_the_last_lease_settles",
             "settling::DLQ-4::a_rejected_event_is_over_for_its_group_alone",
+            "streams::STR-3::text_that_looks_like_a_command_is_kept",
+            "streams::STR-4::dead_letters_are_isolated",
+            "streams::STR-4::settling_on_one_stream_leaves_the_other",
         ],
     },
     faulty! {

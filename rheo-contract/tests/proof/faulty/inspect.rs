@@ -77,7 +77,11 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         AMissingStreamHasNoGroups: "the groups of a missing stream are an empty list",
         says: "Err(StreamNotFound)",
-        kills: ["inspect::ERR-6::the_groups_of_a_missing_stream_are_not_an_empty_list"],
+        kills: [
+            "inspect::ERR-6::the_groups_of_a_missing_stream_are_not_an_empty_list",
+            "input::ERR-6::listing_nothing_excuses_no_missing_group",
+            "input::ERR-6::the_stream_is_looked_up_before_the_group",
+        ],
     },
     faulty! {
         InfoGivesTheDefaultAttempts: "a group is described with the default number of attempts",
@@ -136,7 +140,10 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         InfoLooksForTheGroupAlone: "a group on a missing stream is described as missing",
         says: "Err(StreamNotFound)",
-        kills: ["inspect::ERR-6::group_info_looks_for_the_stream_before_the_group"],
+        kills: [
+            "inspect::ERR-6::group_info_looks_for_the_stream_before_the_group",
+            "input::ERR-6::the_stream_is_looked_up_before_the_group",
+        ],
     },
 ];
 

@@ -26,6 +26,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "queries::QRY-3::events_appended_meanwhile_disturb_no_page",
             "queries::QRY-3::paging_by_sequence_gives_every_event_once",
             "queries::QRY-3::paging_by_timestamp_gives_every_event_once",
+            "streams::STR-1::a_stream_has_the_partitions_it_was_made_with",
         ],
     },
     faulty! {
@@ -34,6 +35,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "partitions::STR-1::a_stream_of_1_024_partitions_works",
             "log::LOG-6::a_partition_out_of_range_is_refused",
+            "streams::STR-1::a_stream_has_up_to_1024_partitions",
         ],
     },
     faulty! {
@@ -68,6 +70,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "partitions::DLV-3::a_fetch_is_restricted_to_the_selected_partitions",
             "delivery::DLV-3::a_fetch_stays_in_its_partitions",
             "delivery::DLV-5::every_selected_partition_is_served",
+            "input::ERR-8::a_fetch_out_of_range_is_invalid",
         ],
     },
     faulty! {
@@ -151,6 +154,9 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "partitions::DLV-2::each_partition_has_its_own_start",
             "delivery::DLV-2::a_start_may_name_a_sequence_per_partition",
+            "input::DLV-2::a_start_beyond_the_end_of_one_partition_is_invalid",
+            "input::ERR-6::a_bad_start_comes_before_a_taken_name",
+            "input::ERR-8::a_group_start_out_of_range_is_invalid",
         ],
     },
     faulty! {

@@ -205,7 +205,12 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         WhatIsMissingHasNoLag: "a missing group or stream has no lag",
         says: "Err(StreamNotFound)",
-        kills: ["progress::ERR-6::lag_looks_for_the_stream_before_the_group"],
+        kills: [
+            "progress::ERR-6::lag_looks_for_the_stream_before_the_group",
+            "input::ERR-6::a_missing_group_is_named",
+            "input::ERR-6::the_stream_is_looked_up_before_the_group",
+            "input::FRN-4::a_missing_group_has_no_lag",
+        ],
     },
 ];
 

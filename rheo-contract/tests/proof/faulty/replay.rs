@@ -152,6 +152,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the lease is stale",
         kills: [
             "replay::RPL-1::replay_of_one_partition_leaves_the_others",
+            "input::ERR-8::a_replay_out_of_range_is_invalid",
             "replay::ERR-8::replay_of_a_partition_out_of_range_reopens_nothing",
             "replay::RPL-1::replay_of_no_partition_changes_nothing",
         ],
@@ -298,6 +299,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "no claimable event",
         kills: [
             "replay::RPL-4::an_unknown_id_reopens_nothing",
+            "input::ERR-6::nothing_to_replay_excuses_no_missing_group",
             "replay::ERR-6::replay_looks_for_the_stream_before_the_group",
         ],
     },
@@ -306,13 +308,20 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "Err(Invalid)",
         kills: [
             "replay::RPL-4::an_id_from_another_stream_is_unknown",
+            "input::ERR-6::a_missing_group_is_named",
+            "input::ERR-6::nothing_to_replay_excuses_no_missing_group",
+            "input::ERR-6::the_stream_is_looked_up_before_the_group",
             "replay::ERR-6::replay_looks_for_the_stream_before_the_group",
         ],
     },
     faulty! {
         AnIdTwiceIsOneTooMany: "an id that is given twice is refused, since fewer rows than ids are found",
         says: "invalid events: got 3, allowed is ids of events that are in the stream",
-        kills: ["replay::RPL-4::an_id_given_twice_counts_once"],
+        kills: [
+            "replay::RPL-4::an_id_given_twice_counts_once",
+            "input::ERR-6::a_missing_group_comes_before_bad_input",
+            "input::ERR-6::the_stream_is_looked_up_before_the_group",
+        ],
     },
     faulty! {
         NoIdsAreAllIds: "a replay of no events is one of all events",
@@ -383,6 +392,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "replay::RPL-7::fetches_that_race_a_replay_lose_no_event",
             "replay::RPL-7::no_batch_of_leases_from_before_settles_after",
             "reset::RPL-5::a_group_that_was_reset_forward_can_be_replayed",
+            "streams::STR-4::going_back_on_one_stream_leaves_the_other",
         ],
     },
     faulty! {
@@ -403,17 +413,29 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         WhatIsMissingIsReplayed: "a replay of a missing group is Ok",
         says: "Err(GroupNotFound)",
-        kills: ["replay::ERR-6::replay_looks_for_the_stream_before_the_group"],
+        kills: [
+            "replay::ERR-6::replay_looks_for_the_stream_before_the_group",
+            "input::ERR-6::a_missing_group_comes_before_bad_input",
+            "input::ERR-6::a_missing_group_is_named",
+            "input::ERR-6::nothing_to_replay_excuses_no_missing_group",
+        ],
     },
     faulty! {
         ReplayLooksForTheGroupAlone: "a replay on a missing stream says that the group is missing",
         says: "Err(StreamNotFound)",
-        kills: ["replay::ERR-6::replay_looks_for_the_stream_before_the_group"],
+        kills: [
+            "replay::ERR-6::replay_looks_for_the_stream_before_the_group",
+            "input::ERR-6::the_stream_is_looked_up_before_the_group",
+        ],
     },
     faulty! {
         ReplayChecksAsItGoes: "partitions are replayed one by one until one is out of range",
         says: "no reopened event",
-        kills: ["replay::ERR-8::replay_of_a_partition_out_of_range_reopens_nothing"],
+        kills: [
+            "replay::ERR-8::replay_of_a_partition_out_of_range_reopens_nothing",
+            "input::ERR-6::nothing_to_replay_excuses_no_missing_group",
+            "input::ERR-8::a_replay_out_of_range_is_invalid",
+        ],
     },
 ];
 

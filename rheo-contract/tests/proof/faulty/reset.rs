@@ -21,6 +21,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "Err(StaleLease)",
         kills: [
             "reset::RPL-5::reset_may_go_forward",
+            "input::RPL-5::a_reset_beyond_the_end_is_invalid",
             "leases::LSE-2::a_lease_from_before_a_reset_is_stale",
             "reset::RPL-5::a_group_that_was_reset_forward_can_be_replayed",
             "reset::RPL-5::a_start_beyond_one_partition_drops_nothing_in_any",
@@ -67,9 +68,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the lease is stale",
         kills: [
             "reset::RPL-5::reset_beyond_the_high_watermark_drops_nothing",
-            "reset::ERR-8::reset_of_a_partition_out_of_range_drops_nothing",
+            "input::RPL-5::a_reset_beyond_the_end_is_invalid",
             "reset::RPL-5::a_start_beyond_one_partition_drops_nothing_in_any",
-            "reset::RPL-5::a_start_for_a_partition_that_is_not_selected_is_invalid",
         ],
     },
     faulty! {
@@ -97,6 +97,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the lease is stale",
         kills: [
             "reset::RPL-5::reset_of_one_partition_leaves_the_others",
+            "input::ERR-8::a_reset_out_of_range_is_invalid",
             "reset::ERR-8::reset_of_a_partition_out_of_range_drops_nothing",
             "reset::RPL-5::a_start_for_a_partition_that_is_not_selected_is_invalid",
             "reset::RPL-5::a_start_is_checked_in_the_selected_partitions_alone",
@@ -108,6 +109,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "Err(StaleLease)",
         kills: [
             "reset::RPL-5::a_partition_that_the_start_does_not_name_starts_at_its_beginning",
+            "input::ERR-8::a_reset_out_of_range_is_invalid",
             "reset::ERR-8::reset_of_a_partition_out_of_range_drops_nothing",
             "reset::RPL-5::a_start_for_a_partition_that_is_not_selected_is_invalid",
         ],
@@ -122,6 +124,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the lease is stale",
         kills: [
             "reset::RPL-5::a_start_beyond_one_partition_drops_nothing_in_any",
+            "input::ERR-8::a_reset_out_of_range_is_invalid",
             "reset::ERR-8::reset_of_a_partition_out_of_range_drops_nothing",
             "reset::RPL-5::a_start_for_a_partition_that_is_not_selected_is_invalid",
         ],
@@ -157,12 +160,21 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         WhatIsMissingIsReset: "a reset of a missing group or stream is Ok",
         says: "Err(StreamNotFound)",
-        kills: ["reset::ERR-6::reset_looks_for_the_stream_before_the_group"],
+        kills: [
+            "reset::ERR-6::reset_looks_for_the_stream_before_the_group",
+            "input::ERR-6::a_missing_group_comes_before_bad_input",
+            "input::ERR-6::a_missing_group_is_named",
+            "input::ERR-6::nothing_to_replay_excuses_no_missing_group",
+            "input::ERR-6::the_stream_is_looked_up_before_the_group",
+        ],
     },
     faulty! {
         ResetSkipsPartitionsThatAreMissing: "partitions out of range are left out of a reset",
         says: "Err(Invalid)",
-        kills: ["reset::ERR-8::reset_of_a_partition_out_of_range_drops_nothing"],
+        kills: [
+            "reset::ERR-8::reset_of_a_partition_out_of_range_drops_nothing",
+            "input::ERR-8::a_reset_out_of_range_is_invalid",
+        ],
     },
 ];
 
