@@ -22,10 +22,22 @@ pub(super) async fn expect_round_trip(t: &Fixture, documents: Vec<Value>) -> Out
     let fetched = leases.into_iter().map(|lease| lease.event).collect();
 
     for (how, events) in [("appended", appended), ("read", read), ("fetched", fetched)] {
-        expect_eq(&format!("the number of events {how}"), events.len(), documents.len())?;
+        expect_eq(
+            &format!("the number of events {how}"),
+            events.len(),
+            documents.len(),
+        )?;
         for (event, document) in events.iter().zip(&documents) {
-            expect_eq(&format!("the payload, {how},"), event.payload.to_value(), document.clone())?;
-            expect_eq(&format!("the metadata, {how},"), event.metadata.to_value(), document.clone())?;
+            expect_eq(
+                &format!("the payload, {how},"),
+                event.payload.to_value(),
+                document.clone(),
+            )?;
+            expect_eq(
+                &format!("the metadata, {how},"),
+                event.metadata.to_value(),
+                document.clone(),
+            )?;
         }
     }
     Ok(())
@@ -87,8 +99,19 @@ pub(super) async fn doubles_come_back(t: Fixture) -> Outcome {
 pub(super) async fn whole_doubles_and_integers_stay_what_they_are(t: Fixture) -> Outcome {
     let integers = [1_i64, -1, 100, 1_000_000_000_000_000, 1 << 60].map(|value| json!(value));
     let doubles = [
-        0.0, 1.0, -1.0, 100.0, 1e15, 1e16, 1e18, 1e21, 1e22, -1e17, 9_007_199_254_740_992.0,
-        9_223_372_036_854_775_808.0, 18_446_744_073_709_551_616.0,
+        0.0,
+        1.0,
+        -1.0,
+        100.0,
+        1e15,
+        1e16,
+        1e18,
+        1e21,
+        1e22,
+        -1e17,
+        9_007_199_254_740_992.0,
+        9_223_372_036_854_775_808.0,
+        18_446_744_073_709_551_616.0,
     ];
 
     let doubles = doubles.map(|value| json!(value));
@@ -98,54 +121,194 @@ pub(super) async fn whole_doubles_and_integers_stay_what_they_are(t: Fixture) ->
 /// A backslash, a `u` and four digits are six characters that people write about.
 pub(super) async fn text_that_looks_like_an_escape_stays(t: Fixture) -> Outcome {
     let texts = [
-        r"\u0000", r"\\u0000", r"\u0041", r"\ud83e", r"\udd80", r"\ud83e\udd80", r"\uZZZZ", r"\x00",
-        r"\0", r"\n", r"\", r"\\", r#"\""#, r#"""#, "'", "%00", "%u0000", "&#0;", "&amp;", "NUL",
-        "{}", "[]", "null", "true", "1", r#"{"a":"\u0000"}"#, "$1", "{0}", "${a}", "E'\\000'",
+        r"\u0000",
+        r"\\u0000",
+        r"\u0041",
+        r"\ud83e",
+        r"\udd80",
+        r"\ud83e\udd80",
+        r"\uZZZZ",
+        r"\x00",
+        r"\0",
+        r"\n",
+        r"\",
+        r"\\",
+        r#"\""#,
+        r#"""#,
+        "'",
+        "%00",
+        "%u0000",
+        "&#0;",
+        "&amp;",
+        "NUL",
+        "{}",
+        "[]",
+        "null",
+        "true",
+        "1",
+        r#"{"a":"\u0000"}"#,
+        "$1",
+        "{0}",
+        "${a}",
+        "E'\\000'",
     ];
 
     let mut documents = documents_of(texts.map(|text| json!(text)));
-    documents.push(texts.iter().map(|text| ((*text).to_owned(), json!(text))).collect());
+    documents.push(
+        texts
+            .iter()
+            .map(|text| ((*text).to_owned(), json!(text)))
+            .collect(),
+    );
     expect_round_trip(&t, documents).await
 }
 
 /// People have names, in all of Unicode.
 pub(super) async fn any_unicode_text_comes_back(t: Fixture) -> Outcome {
     let texts = [
-        "ü", "u\u{308}", "\u{212b}", "ß", "İ", "日本語", "🦀", "👩‍👩‍👧‍👦", "🇪🇺", "مرحبا", "שלום",
-        "\u{202e}reversed\u{202c}", "\u{200f}\u{200b}\u{200d}", "\u{feff}bom", "\u{fffd}", "\u{fffe}",
-        "\u{ffff}", "\u{fdd0}", "\u{e000}", "\u{d7ff}", "\u{10000}", "\u{1ffff}", "\u{10ffff}",
-        "\u{2028}\u{2029}", "e\u{301}\u{323}\u{328}",
+        "ü",
+        "u\u{308}",
+        "\u{212b}",
+        "ß",
+        "İ",
+        "日本語",
+        "🦀",
+        "👩‍👩‍👧‍👦",
+        "🇪🇺",
+        "مرحبا",
+        "שלום",
+        "\u{202e}reversed\u{202c}",
+        "\u{200f}\u{200b}\u{200d}",
+        "\u{feff}bom",
+        "\u{fffd}",
+        "\u{fffe}",
+        "\u{ffff}",
+        "\u{fdd0}",
+        "\u{e000}",
+        "\u{d7ff}",
+        "\u{10000}",
+        "\u{1ffff}",
+        "\u{10ffff}",
+        "\u{2028}\u{2029}",
+        "e\u{301}\u{323}\u{328}",
     ];
 
     let mut documents = documents_of(texts.map(|text| json!(text)));
-    documents.push(texts.iter().map(|text| ((*text).to_owned(), json!(text))).collect());
+    documents.push(
+        texts
+            .iter()
+            .map(|text| ((*text).to_owned(), json!(text)))
+            .collect(),
+    );
     expect_round_trip(&t, documents).await
 }
 
 /// Whitespace is text too; only U+0000 is outside.
 pub(super) async fn control_characters_and_blanks_come_back(t: Fixture) -> Outcome {
-    let controls = (1..0x20_u8).chain(0x7f..0xa1).map(|byte| char::from(byte).to_string());
+    let controls = (1..0x20_u8)
+        .chain(0x7f..0xa1)
+        .map(|byte| char::from(byte).to_string());
     let texts: Vec<String> = controls
-        .chain(["", " ", "  a  ", "a ", "a\n", "a\r\nb", "\t", "\u{a0}a\u{3000}"].map(String::from))
+        .chain(
+            [
+                "",
+                " ",
+                "  a  ",
+                "a ",
+                "a\n",
+                "a\r\nb",
+                "\t",
+                "\u{a0}a\u{3000}",
+            ]
+            .map(String::from),
+        )
         .collect();
 
-    let each: Value = texts.iter().map(|text| (text.clone(), json!(text))).collect();
-    expect_round_trip(&t, vec![json!({ "all": texts.concat() }), json!({ "each": texts }), each]).await
+    let each: Value = texts
+        .iter()
+        .map(|text| (text.clone(), json!(text)))
+        .collect();
+    expect_round_trip(
+        &t,
+        vec![
+            json!({ "all": texts.concat() }),
+            json!({ "each": texts }),
+            each,
+        ],
+    )
+    .await
 }
 
 /// Documents have the names that their authors gave them.
 pub(super) async fn any_field_name_comes_back(t: Fixture) -> Outcome {
     let long = "n".repeat(1_000);
     let names = [
-        "", " ", ".", "a.b", ".a", "a.", "a..b", "$", "$where", "$gt", "$set", "a$b", "_id", "id", "type",
-        "payload", "metadata", "sequence", "__proto__", "constructor", "toString", "length", "0", "-1",
-        "a", "A", "ü", "u\u{308}", "a b", "a ", "'", "\"", "`", "a\"b'c", "\\", "%", "a%5fb", "[0]",
-        "a[0]", "->>", "#>", "?", ":a", "@", "*", "\n", "\u{1}", "🦀", "\u{ffff}", "null", &long,
+        "",
+        " ",
+        ".",
+        "a.b",
+        ".a",
+        "a.",
+        "a..b",
+        "$",
+        "$where",
+        "$gt",
+        "$set",
+        "a$b",
+        "_id",
+        "id",
+        "type",
+        "payload",
+        "metadata",
+        "sequence",
+        "__proto__",
+        "constructor",
+        "toString",
+        "length",
+        "0",
+        "-1",
+        "a",
+        "A",
+        "ü",
+        "u\u{308}",
+        "a b",
+        "a ",
+        "'",
+        "\"",
+        "`",
+        "a\"b'c",
+        "\\",
+        "%",
+        "a%5fb",
+        "[0]",
+        "a[0]",
+        "->>",
+        "#>",
+        "?",
+        ":a",
+        "@",
+        "*",
+        "\n",
+        "\u{1}",
+        "🦀",
+        "\u{ffff}",
+        "null",
+        &long,
     ];
-    let all: Map<String, Value> = (1..).zip(names).map(|(n, name)| (name.to_owned(), json!(n))).collect();
+    let all: Map<String, Value> = (1..)
+        .zip(names)
+        .map(|(n, name)| (name.to_owned(), json!(n)))
+        .collect();
     let nested: Vec<Value> = names.map(|name| json!({ name: { name: 1 } })).into();
 
-    expect_round_trip(&t, vec![json!(all), json!({ "nested": nested, "deep": { "er": all } })]).await
+    expect_round_trip(
+        &t,
+        vec![
+            json!(all),
+            json!({ "nested": nested, "deep": { "er": all } }),
+        ],
+    )
+    .await
 }
 
 /// Only the author of a document gives it a meaning.
@@ -205,16 +368,26 @@ pub(super) async fn nesting_to_64_comes_back(t: Fixture) -> Outcome {
     let objects = (1..MAX_JSON_DEPTH).fold(json!({}), |inner, _| json!({ "a": inner }));
     let arrays = (2..MAX_JSON_DEPTH).fold(json!([1.5, null]), |inner, _| json!([inner]));
     let mixed = (2..MAX_JSON_DEPTH).fold(json!({ "end": u64::MAX }), |inner, depth| {
-        if depth % 2 == 0 { json!(["x", inner]) } else { json!({ "in": inner, "x": "x" }) }
+        if depth % 2 == 0 {
+            json!(["x", inner])
+        } else {
+            json!({ "in": inner, "x": "x" })
+        }
     });
 
-    expect_round_trip(&t, vec![objects, json!({ "a": arrays }), json!({ "a": mixed })]).await
+    expect_round_trip(
+        &t,
+        vec![objects, json!({ "a": arrays }), json!({ "a": mixed })],
+    )
+    .await
 }
 
 /// Order is all that an array has.
 pub(super) async fn a_long_array_comes_back_in_order(t: Fixture) -> Outcome {
     let most = t.capabilities().limits().json_bytes / 8;
-    let items = (0..most.min(3_000)).rev().map(|n| if n % 3 == 0 { json!([n]) } else { json!(n % 7) });
+    let items = (0..most.min(3_000))
+        .rev()
+        .map(|n| if n % 3 == 0 { json!([n]) } else { json!(n % 7) });
     let document = json!({ "items": items.collect::<Vec<Value>>() });
 
     expect_round_trip(&t, vec![document]).await
@@ -223,7 +396,9 @@ pub(super) async fn a_long_array_comes_back_in_order(t: Fixture) -> Outcome {
 /// To the byte: the limit is the same wherever the backend runs.
 pub(super) async fn the_longest_document_comes_back(t: Fixture) -> Outcome {
     let limits = *t.capabilities().limits();
-    let longest = limits.json_bytes.min(limits.batch_bytes.unwrap_or(usize::MAX) / 2);
+    let longest = limits
+        .json_bytes
+        .min(limits.batch_bytes.unwrap_or(usize::MAX) / 2);
     let group = t.group().await?;
     let frame = r#"{"text":""}"#.len();
     // Quotes and backslashes are twice as long in JSON as in memory.

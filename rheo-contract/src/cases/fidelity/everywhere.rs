@@ -14,7 +14,8 @@ use crate::scene::P0;
 
 /// An event with something in every field.
 fn full_event(t: &Fixture) -> Outcome<NewEvent> {
-    let payload = json!({ "number": t.number(), "lines": [{ "sku": "a-1", "price": 12.5 }], "note": null });
+    let payload =
+        json!({ "number": t.number(), "lines": [{ "sku": "a-1", "price": 12.5 }], "note": null });
     let metadata = json!({ "trace": "00-4bf92f35", "tenant": { "id": 7 } });
     Ok(new_event("order.placed", payload)
         .with_id(t.unknown_id())
@@ -123,13 +124,20 @@ pub(super) async fn a_dead_letter_holds_the_same_event(t: Fixture) -> Outcome {
 /// No key is not an empty key; empty metadata is an object like any other.
 pub(super) async fn a_missing_key_and_empty_metadata_stay_so(t: Fixture) -> Outcome {
     let group = t.group().await?;
-    let appended = group.stream.append_event(new_event("ping", json!({}))).await?;
+    let appended = group
+        .stream
+        .append_event(new_event("ping", json!({})))
+        .await?;
     let lease = group.fetch_one("a").await?;
     let read = group.stream.read(P0).await?;
 
     for event in [Some(&appended), read.first(), Some(&lease.event)] {
         let event = event.ok_or_else(|| broken("an event", "none"))?;
-        expect(event.key.is_none(), "no key", format_args!("{:?}", event.key))?;
+        expect(
+            event.key.is_none(),
+            "no key",
+            format_args!("{:?}", event.key),
+        )?;
         expect_eq("the payload", &event.payload, &JsonObject::default())?;
         expect_eq("the metadata", &event.metadata, &JsonObject::default())?;
     }
@@ -160,7 +168,8 @@ pub(super) async fn the_first_and_the_last_timestamp_come_back(t: Fixture) -> Ou
         // The store's time cannot be set: the one it has is all there is to see.
         stream.append(1).await?;
     } else {
-        let microsecond_before_1970 = Timestamp::UNIX_EPOCH.saturating_sub(Duration::from_micros(1));
+        let microsecond_before_1970 =
+            Timestamp::UNIX_EPOCH.saturating_sub(Duration::from_micros(1));
         for moment in [Timestamp::MIN, microsecond_before_1970, Timestamp::MAX] {
             t.until(moment).await;
             let appended = stream.append(1).await?.remove(0);
@@ -169,7 +178,10 @@ pub(super) async fn the_first_and_the_last_timestamp_come_back(t: Fixture) -> Ou
     }
 
     let appended: Vec<Timestamp> = stream.read(P0).await?.iter().map(|e| e.timestamp).collect();
-    t.expect_now("the last timestamp in the log", *appended.last().unwrap_or(&Timestamp::MIN))?;
+    t.expect_now(
+        "the last timestamp in the log",
+        *appended.last().unwrap_or(&Timestamp::MIN),
+    )?;
     if let [first, second, _] = appended[..] {
         expect_eq("the first timestamp in the log", first, Timestamp::MIN)?;
         expect_eq("the second, in microseconds,", second.as_micros(), -1)?;
@@ -181,9 +193,34 @@ pub(super) async fn the_first_and_the_last_timestamp_come_back(t: Fixture) -> Ou
 pub(super) async fn any_event_type_and_key_come_back(t: Fixture) -> Outcome {
     let group = t.group().await?;
     let both = [
-        "a.b", "a:b", "A", "a", "a ", " a", "ü", "u\u{308}", "%", "_", "$where", "*", ">", "a/b",
-        "'; DROP TABLE events; --", "\"", "\\", "\\u0061", "{\"$gt\":\"\"}", "null", "0", "1.0",
-        "🦀", "\u{ffff}", "\u{202e}abc", "\u{feff}a", "system.", "__proto__",
+        "a.b",
+        "a:b",
+        "A",
+        "a",
+        "a ",
+        " a",
+        "ü",
+        "u\u{308}",
+        "%",
+        "_",
+        "$where",
+        "*",
+        ">",
+        "a/b",
+        "'; DROP TABLE events; --",
+        "\"",
+        "\\",
+        "\\u0061",
+        "{\"$gt\":\"\"}",
+        "null",
+        "0",
+        "1.0",
+        "🦀",
+        "\u{ffff}",
+        "\u{202e}abc",
+        "\u{feff}a",
+        "system.",
+        "__proto__",
     ];
     let mut texts: Vec<(String, String)> = both
         .iter()
@@ -203,11 +240,19 @@ pub(super) async fn any_event_type_and_key_come_back(t: Fixture) -> Outcome {
     let leases = group.fetch_exactly("a", texts.len()).await?;
     let fetched = leases.into_iter().map(|lease| lease.event).collect();
     for (how, events) in [("appended", appended), ("read", read), ("fetched", fetched)] {
-        expect_eq(&format!("the number of events {how}"), events.len(), texts.len())?;
+        expect_eq(
+            &format!("the number of events {how}"),
+            events.len(),
+            texts.len(),
+        )?;
         for (event, (event_type, key)) in events.iter().zip(&texts) {
             let seen = (&event.event_type, event.key.as_ref());
             let expected = (EventType::new(event_type)?, EventKey::new(key)?);
-            expect_eq(&format!("type and key, {how},"), seen, (&expected.0, Some(&expected.1)))?;
+            expect_eq(
+                &format!("type and key, {how},"),
+                seen,
+                (&expected.0, Some(&expected.1)),
+            )?;
         }
     }
     Ok(())

@@ -15,7 +15,9 @@ pub(super) async fn random_documents_come_back(t: Fixture) -> Outcome {
 
 fn random_fields(t: &Fixture, depth: u32) -> Map<String, Value> {
     let count = t.random(5);
-    (0..count).map(|_| (random_text(t, 8), random_value(t, depth))).collect()
+    (0..count)
+        .map(|_| (random_text(t, 8), random_value(t, depth)))
+        .collect()
 }
 
 fn random_value(t: &Fixture, depth: u32) -> Value {
@@ -41,7 +43,11 @@ fn random_double(t: &Fixture) -> f64 {
         0 => f64::from(u32::try_from(t.random(1 << 32)).unwrap_or_default()),
         _ => f64::from_bits(t.random(u64::MAX)),
     };
-    if double.is_finite() { double + 0.0 } else { 0.5 }
+    if double.is_finite() {
+        double + 0.0
+    } else {
+        0.5
+    }
 }
 
 fn random_text(t: &Fixture, longest: u64) -> String {
@@ -51,13 +57,20 @@ fn random_text(t: &Fixture, longest: u64) -> String {
 
 fn random_char(t: &Fixture) -> char {
     const SPECIAL: &[char] = &[
-        '\\', '"', '\'', '$', '.', '%', '_', '{', '[', 'u', '0', ' ', '\n', '\u{1}', '\u{7f}', '\u{ffff}',
+        '\\', '"', '\'', '$', '.', '%', '_', '{', '[', 'u', '0', ' ', '\n', '\u{1}', '\u{7f}',
+        '\u{ffff}',
     ];
     let below = |bound: u64| usize::try_from(t.random(bound)).unwrap_or_default();
     match t.random(4) {
         0 => SPECIAL[below(SPECIAL.len() as u64)],
         1 => char::from(b'a' + u8::try_from(t.random(26)).unwrap_or_default()),
-        2 => u32::try_from(1 + t.random(0xffff)).ok().and_then(char::from_u32).unwrap_or('x'),
-        _ => u32::try_from(1 + t.random(0x10_ffff)).ok().and_then(char::from_u32).unwrap_or('y'),
+        2 => u32::try_from(1 + t.random(0xffff))
+            .ok()
+            .and_then(char::from_u32)
+            .unwrap_or('x'),
+        _ => u32::try_from(1 + t.random(0x10_ffff))
+            .ok()
+            .and_then(char::from_u32)
+            .unwrap_or('y'),
     }
 }

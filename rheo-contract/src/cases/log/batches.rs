@@ -32,7 +32,11 @@ pub(super) async fn a_batch_is_in_input_order_in_each_partition(t: Fixture) -> O
     stream.append_to(P1, 1).await?;
     let batch: Vec<NewEvent> = [P1, P0, P1, P0, P1]
         .into_iter()
-        .map(|partition| t.new_event().with_id(t.unknown_id()).with_partition(partition))
+        .map(|partition| {
+            t.new_event()
+                .with_id(t.unknown_id())
+                .with_partition(partition)
+        })
         .collect();
     let given: Vec<Option<EventId>> = batch.iter().map(|event| event.id).collect();
     let appended = t.backend.append_batch(&stream.name, batch).await?;
@@ -41,7 +45,9 @@ pub(super) async fn a_batch_is_in_input_order_in_each_partition(t: Fixture) -> O
     expect_eq("the ids, in input order", seen, given)?;
     expect_eq("the sequences", sequences(&appended), vec![2, 1, 3, 2, 4])?;
     let of = |partition| {
-        let events = appended.iter().filter(move |event| event.partition == partition);
+        let events = appended
+            .iter()
+            .filter(move |event| event.partition == partition);
         events.cloned().collect::<Vec<Event>>()
     };
     expect_eq("partition 0", stream.read(P0).await?, of(P0))?;

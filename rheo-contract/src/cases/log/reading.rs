@@ -7,7 +7,9 @@ use crate::fixture::Fixture;
 use crate::scene::{P0, P1, Stream, sequences};
 
 async fn read(stream: &Stream, options: &ReadOptions) -> Outcome<Vec<u64>> {
-    Ok(sequences(&stream.backend.read(&stream.name, options).await?))
+    Ok(sequences(
+        &stream.backend.read(&stream.name, options).await?,
+    ))
 }
 
 /// Who reads on gives the last sequence it has, and wants neither a gap nor a repeat.

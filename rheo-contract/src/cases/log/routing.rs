@@ -95,7 +95,9 @@ pub(super) async fn a_batch_is_routed_as_single_events_are(t: Fixture) -> Outcom
         t.new_event(),
         t.new_event().with_key(EventKey::new("a")?),
         t.new_event().with_key(EventKey::new("order-1")?),
-        t.new_event().with_key(EventKey::new("a")?).with_partition(P1),
+        t.new_event()
+            .with_key(EventKey::new("a")?)
+            .with_partition(P1),
         t.new_event(),
     ];
     let appended = t.backend.append_batch(&stream.name, batch).await?;

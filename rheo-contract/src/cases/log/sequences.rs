@@ -1,8 +1,7 @@
 //! Sequences without gaps, events that are there at once and stay as they are.
 
 use rheo_core::{
-    Backend, ErrorKind, Partition, Query, Reason, ReadOptions, ResetOptions, RetryOptions,
-    Start,
+    Backend, ErrorKind, Partition, Query, ReadOptions, Reason, ResetOptions, RetryOptions, Start,
 };
 
 use crate::expect::{Outcome, expect_eq, expect_error, expect_invalid};
@@ -99,7 +98,11 @@ pub(super) async fn a_reader_sees_no_event_before_its_predecessors(t: Fixture) -
         all.push(stream.append(1).await?.remove(0).sequence.get());
 
         let read = t.backend.read(&stream.name, &ReadOptions::new()).await?;
-        expect_eq("the sequences that are visible", sequences(&read), all.clone())?;
+        expect_eq(
+            "the sequences that are visible",
+            sequences(&read),
+            all.clone(),
+        )?;
     }
     Ok(())
 }
@@ -194,7 +197,11 @@ pub(super) async fn a_dead_letter_stays_in_the_log(t: Fixture) -> Outcome {
     let options = RetryOptions::new().with_reason(Reason::new("broken"));
     t.backend.retry(&leases[1], &options).await?;
 
-    expect_eq("the number of dead letters", group.dead_letters().await?.len(), 2)?;
+    expect_eq(
+        "the number of dead letters",
+        group.dead_letters().await?.len(),
+        2,
+    )?;
     expect_eq("the log", group.stream.read(P0).await?, appended)
 }
 
@@ -206,11 +213,19 @@ pub(super) async fn replay_and_reset_change_no_event(t: Fixture) -> Outcome {
     group.ack(&leases[..2]).await?;
     group.replay_after(1).await?;
 
-    expect_eq("the log after a replay", group.stream.read(P0).await?, appended.clone())?;
+    expect_eq(
+        "the log after a replay",
+        group.stream.read(P0).await?,
+        appended.clone(),
+    )?;
     group.reset(&ResetOptions::new()).await?;
     let end = ResetOptions::new().with_start(Start::End);
     group.reset(&end).await?;
-    expect_eq("the log after resets", group.stream.read(P0).await?, appended)
+    expect_eq(
+        "the log after resets",
+        group.stream.read(P0).await?,
+        appended,
+    )
 }
 
 async fn expect_sequences(stream: &Stream, partition: Partition, expected: &[u64]) -> Outcome {

@@ -17,16 +17,25 @@ async fn after_two(t: &Fixture, order: Order) -> Outcome<(Stream, Cursor)> {
 
 async fn cursor_of(stream: &Stream, order: Order) -> Outcome<Cursor> {
     let page = stream.query(&all_by(order).with_limit(2)).await?;
-    page.next.ok_or_else(|| broken("a cursor, since more events follow", "none"))
+    page.next
+        .ok_or_else(|| broken("a cursor, since more events follow", "none"))
 }
 
 async fn rest(stream: &Stream, query: Query, cursor: &Cursor) -> Outcome<Vec<u64>> {
-    Ok(sequences(&stream.query(&query.with_cursor(cursor.clone())).await?.events))
+    Ok(sequences(
+        &stream
+            .query(&query.with_cursor(cursor.clone()))
+            .await?
+            .events,
+    ))
 }
 
 /// Cursors travel: into a link, into a job's state.
 pub(super) async fn a_cursor_survives_serialization(t: Fixture) -> Outcome {
-    for (order, expected) in ORDERS.into_iter().zip([[3, 4, 5], [3, 2, 1]].into_iter().cycle()) {
+    for (order, expected) in ORDERS
+        .into_iter()
+        .zip([[3, 4, 5], [3, 2, 1]].into_iter().cycle())
+    {
         let (stream, cursor) = after_two(&t, order).await?;
         let undecided = |error: serde_json::Error| Failure::Undecided(error.to_string());
         let text = serde_json::to_string(&cursor).map_err(undecided)?;
@@ -69,12 +78,19 @@ pub(super) async fn a_cursor_goes_on_under_other_filters(t: Fixture) -> Outcome 
     for (query, expected) in [
         (Query::new().with_until_sequence(sequence(4)?), vec![3, 4]),
         (Query::new().with_after_sequence(sequence(3)?), vec![4, 5]),
-        (Query::new().with_after_sequence(sequence(1)?), vec![3, 4, 5]),
+        (
+            Query::new().with_after_sequence(sequence(1)?),
+            vec![3, 4, 5],
+        ),
         (Query::new().with_until_sequence(sequence(1)?), vec![]),
         (Query::new().with_limit(1), vec![3]),
     ] {
         let rest = rest(&stream, query, &cursor).await?;
-        expect_eq("the sequences after the first two that match", rest, expected)?;
+        expect_eq(
+            "the sequences after the first two that match",
+            rest,
+            expected,
+        )?;
     }
     Ok(())
 }
@@ -83,7 +99,9 @@ pub(super) async fn a_cursor_goes_on_under_other_filters(t: Fixture) -> Outcome 
 pub(super) async fn a_damaged_cursor_is_invalid(t: Fixture) -> Outcome {
     let (stream, cursor) = after_two(&t, ORDERS[0]).await?;
     let text = cursor.as_str();
-    let mut damaged: Vec<String> = ["", " ", "nonsense", "0", "{}", "🦀", "'", "\u{0}"].map(String::from).into();
+    let mut damaged: Vec<String> = ["", " ", "nonsense", "0", "{}", "🦀", "'", "\u{0}"]
+        .map(String::from)
+        .into();
     damaged.push(format!("{text}0"));
     damaged.push(format!(" {text}"));
     for (at, letter) in text.char_indices() {
@@ -120,7 +138,9 @@ pub(super) async fn a_cursor_of_another_order_is_invalid(t: Fixture) -> Outcome 
 pub(super) async fn a_limit_of_0_excuses_no_damaged_cursor(t: Fixture) -> Outcome {
     let stream = t.stream(1).await?;
     stream.append(1).await?;
-    let query = Query::new().with_limit(0).with_cursor(Cursor::from_text("nonsense"));
+    let query = Query::new()
+        .with_limit(0)
+        .with_cursor(Cursor::from_text("nonsense"));
 
     expect_invalid(t.backend.query(&stream.name, &query).await, "cursor")
 }

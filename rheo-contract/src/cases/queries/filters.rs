@@ -19,9 +19,35 @@ pub(super) async fn found(stream: &Stream, query: Query) -> Outcome<Vec<u64>> {
 
 /// Texts that some comparison takes for one another, each of them twice.
 const ALIKE: &[&str] = &[
-    "abc", "ABC", "abc ", " abc", "a%", "a_c", "%", "_", ".*", "^abc$", "a.c", "*", "a*", "ü", "u\u{308}",
-    "ab", "abcd", "a\\_c", "'abc'", "\"abc\"", "{\"$gt\":\"\"}", "1", "1.0", "01", "null", "İ", "i\u{307}",
-    "ss", "ß",
+    "abc",
+    "ABC",
+    "abc ",
+    " abc",
+    "a%",
+    "a_c",
+    "%",
+    "_",
+    ".*",
+    "^abc$",
+    "a.c",
+    "*",
+    "a*",
+    "ü",
+    "u\u{308}",
+    "ab",
+    "abcd",
+    "a\\_c",
+    "'abc'",
+    "\"abc\"",
+    "{\"$gt\":\"\"}",
+    "1",
+    "1.0",
+    "01",
+    "null",
+    "İ",
+    "i\u{307}",
+    "ss",
+    "ß",
 ];
 
 /// Events with each of `ALIKE` twice: sequences n and n + ALIKE.len().
@@ -49,9 +75,16 @@ pub(super) async fn a_query_by_type_gives_that_type_alone(t: Fixture) -> Outcome
     let stream = t.stream(1).await?;
     alike(&stream, |text| Ok(new_event(text, json!({})))).await?;
 
-    expect_each_alone(&stream, |text| Ok(Query::new().with_event_type(EventType::new(text)?))).await?;
+    expect_each_alone(&stream, |text| {
+        Ok(Query::new().with_event_type(EventType::new(text)?))
+    })
+    .await?;
     let unknown = Query::new().with_event_type(EventType::new("unknown")?);
-    expect_eq("the events of an unknown type", found(&stream, unknown).await?, vec![])
+    expect_eq(
+        "the events of an unknown type",
+        found(&stream, unknown).await?,
+        vec![],
+    )
 }
 
 /// Keys are data; an event without one has none, not an empty one or "null".
@@ -61,9 +94,16 @@ pub(super) async fn a_query_by_key_gives_that_key_alone(t: Fixture) -> Outcome {
     alike(&stream, event).await?;
     stream.append(2).await?;
 
-    expect_each_alone(&stream, |text| Ok(Query::new().with_key(EventKey::new(text)?))).await?;
+    expect_each_alone(&stream, |text| {
+        Ok(Query::new().with_key(EventKey::new(text)?))
+    })
+    .await?;
     let unknown = Query::new().with_key(EventKey::new("unknown")?);
-    expect_eq("the events of an unknown key", found(&stream, unknown).await?, vec![])
+    expect_eq(
+        "the events of an unknown key",
+        found(&stream, unknown).await?,
+        vec![],
+    )
 }
 
 /// Partition 0 is a partition, not the absence of one.
@@ -78,7 +118,11 @@ pub(super) async fn a_query_by_partition_gives_that_partition_alone(t: Fixture) 
     for (number, expected) in (0..).zip(appended) {
         let query = Query::new().with_partition(Partition::new(number));
         let events = stream.query_all(query).await?;
-        expect_eq(&format!("the events of partition {number}"), events, expected)?;
+        expect_eq(
+            &format!("the events of partition {number}"),
+            events,
+            expected,
+        )?;
     }
     Ok(())
 }
@@ -91,14 +135,28 @@ fn with_fields(payload: Value, metadata: Value) -> Outcome<NewEvent> {
 pub(super) async fn payload_and_metadata_are_not_mixed_up(t: Fixture) -> Outcome {
     let stream = t.stream(1).await?;
     let other = json!({ "in": { "v": 1 } });
-    stream.append_event(with_fields(json!({ "v": 1 }), other.clone())?).await?;
-    stream.append_event(with_fields(other, json!({ "v": 1 }))?).await?;
-    stream.append_event(with_fields(json!({ "v": 1, "w": 2 }), json!({ "v": 1 }))?).await?;
+    stream
+        .append_event(with_fields(json!({ "v": 1 }), other.clone())?)
+        .await?;
+    stream
+        .append_event(with_fields(other, json!({ "v": 1 }))?)
+        .await?;
+    stream
+        .append_event(with_fields(json!({ "v": 1, "w": 2 }), json!({ "v": 1 }))?)
+        .await?;
 
     let by_payload = Query::new().with_payload_field("v", json!(1))?;
-    expect_eq("payload v = 1", found(&stream, by_payload.clone()).await?, vec![1, 3])?;
+    expect_eq(
+        "payload v = 1",
+        found(&stream, by_payload.clone()).await?,
+        vec![1, 3],
+    )?;
     let by_metadata = Query::new().with_metadata_field("v", json!(1))?;
-    expect_eq("metadata v = 1", found(&stream, by_metadata).await?, vec![2, 3])?;
+    expect_eq(
+        "metadata v = 1",
+        found(&stream, by_metadata).await?,
+        vec![2, 3],
+    )?;
     let by_both = by_payload.with_metadata_field("v", json!(1))?;
     expect_eq("both", found(&stream, by_both).await?, vec![3])
 }
@@ -132,11 +190,23 @@ pub(super) async fn all_filters_must_match(t: Fixture) -> Outcome {
         .with_payload_field("a", json!(a))?
         .with_payload_field("b", json!(b))?
         .with_metadata_field("c", json!(c))?;
-    expect_eq("what matches all", found(&stream, query.clone()).await?, vec![1, 7])?;
+    expect_eq(
+        "what matches all",
+        found(&stream, query.clone()).await?,
+        vec![1, 7],
+    )?;
     let later = query.clone().with_after_sequence(Sequence::new(1)?);
-    expect_eq("what matches above 1", found(&stream, later).await?, vec![7])?;
+    expect_eq(
+        "what matches above 1",
+        found(&stream, later).await?,
+        vec![7],
+    )?;
     let earlier = query.with_until_sequence(Sequence::new(6)?);
-    expect_eq("what matches up to 6", found(&stream, earlier).await?, vec![1])
+    expect_eq(
+        "what matches up to 6",
+        found(&stream, earlier).await?,
+        vec![1],
+    )
 }
 
 /// Four events, a microsecond apart.
@@ -158,16 +228,39 @@ pub(super) async fn a_time_range_includes_both_ends(t: Fixture) -> Outcome {
 
     for (query, expected) in [
         (Query::new().with_from(time(2)), vec![2, 3, 4]),
-        (Query::new().with_from(time(2).saturating_add(micro)), vec![3, 4]),
+        (
+            Query::new().with_from(time(2).saturating_add(micro)),
+            vec![3, 4],
+        ),
         (Query::new().with_until(time(3)), vec![1, 2, 3]),
-        (Query::new().with_until(time(3).saturating_sub(micro)), vec![1, 2]),
-        (Query::new().with_from(time(2)).with_until(time(3)), vec![2, 3]),
+        (
+            Query::new().with_until(time(3).saturating_sub(micro)),
+            vec![1, 2],
+        ),
+        (
+            Query::new().with_from(time(2)).with_until(time(3)),
+            vec![2, 3],
+        ),
         (Query::new().with_from(time(4)).with_until(time(4)), vec![4]),
-        (Query::new().with_from(time(4).saturating_add(micro)), vec![]),
-        (Query::new().with_until(time(1).saturating_sub(micro)), vec![]),
-        (Query::new().with_from(Timestamp::MIN).with_until(Timestamp::MAX), vec![1, 2, 3, 4]),
+        (
+            Query::new().with_from(time(4).saturating_add(micro)),
+            vec![],
+        ),
+        (
+            Query::new().with_until(time(1).saturating_sub(micro)),
+            vec![],
+        ),
+        (
+            Query::new()
+                .with_from(Timestamp::MIN)
+                .with_until(Timestamp::MAX),
+            vec![1, 2, 3, 4],
+        ),
     ] {
-        let range = format!("the sequences from {:?} until {:?}", query.from, query.until);
+        let range = format!(
+            "the sequences from {:?} until {:?}",
+            query.from, query.until
+        );
         expect_eq(&range, found(&stream, query).await?, expected)?;
     }
     Ok(())
@@ -197,7 +290,11 @@ pub(super) async fn a_sequence_range_is_exclusive_below_and_inclusive_above(t: F
         expect_eq(&range, found(&stream, query).await?, expected)?;
     }
     let upper_alone = Query::new().with_until_sequence(Sequence::new(2)?);
-    expect_eq("the sequences up to 2", found(&stream, upper_alone).await?, vec![1, 2])
+    expect_eq(
+        "the sequences up to 2",
+        found(&stream, upper_alone).await?,
+        vec![1, 2],
+    )
 }
 
 /// Bounds are often computed; that nothing is between them is no mistake.
@@ -207,12 +304,24 @@ pub(super) async fn bounds_that_leave_nothing_give_an_empty_page(t: Fixture) -> 
     let sequence = |number| Sequence::new(number);
 
     for query in [
-        Query::new().with_from(events[2].timestamp).with_until(events[1].timestamp),
-        Query::new().with_from(Timestamp::MAX).with_until(Timestamp::MIN),
-        Query::new().with_after_sequence(sequence(2)?).with_until_sequence(sequence(2)?),
-        Query::new().with_after_sequence(sequence(3)?).with_until_sequence(sequence(1)?),
-        Query::new().with_after_sequence(Sequence::MAX).with_until_sequence(Sequence::ZERO),
-        Query::new().with_until(events[0].timestamp).with_after_sequence(sequence(1)?),
+        Query::new()
+            .with_from(events[2].timestamp)
+            .with_until(events[1].timestamp),
+        Query::new()
+            .with_from(Timestamp::MAX)
+            .with_until(Timestamp::MIN),
+        Query::new()
+            .with_after_sequence(sequence(2)?)
+            .with_until_sequence(sequence(2)?),
+        Query::new()
+            .with_after_sequence(sequence(3)?)
+            .with_until_sequence(sequence(1)?),
+        Query::new()
+            .with_after_sequence(Sequence::MAX)
+            .with_until_sequence(Sequence::ZERO),
+        Query::new()
+            .with_until(events[0].timestamp)
+            .with_after_sequence(sequence(1)?),
     ] {
         expect_eq("the sequences found", found(&stream, query).await?, vec![])?;
     }
@@ -226,7 +335,11 @@ pub(super) async fn a_query_gives_up_to_limit(t: Fixture) -> Outcome {
 
     let none = stream.query(&Query::new().with_limit(0)).await?;
     expect_eq("a page of limit 0", sequences(&none.events), vec![])?;
-    expect(none.next.is_none(), "no next page after limit 0", format_args!("{:?}", none.next))?;
+    expect(
+        none.next.is_none(),
+        "no next page after limit 0",
+        format_args!("{:?}", none.next),
+    )?;
     for (limit, expected) in [
         (1, vec![1]),
         (3, vec![1, 2, 3]),
@@ -247,21 +360,33 @@ pub(super) async fn a_query_gives_100_unless_told(t: Fixture) -> Outcome {
     stream.append(102).await?;
 
     let page = stream.query(&Query::new()).await?;
-    expect_eq("the sequences of a page", sequences(&page.events), (1..=100).collect())?;
+    expect_eq(
+        "the sequences of a page",
+        sequences(&page.events),
+        (1..=100).collect(),
+    )?;
     let all = found(&stream, Query::new()).await?;
     expect_eq("the sequences of all pages", all, (1..=102).collect())?;
     let page = stream.query(&Query::new().with_limit(101)).await?;
-    expect_eq("the sequences of a page", sequences(&page.events), (1..=101).collect())
+    expect_eq(
+        "the sequences of a page",
+        sequences(&page.events),
+        (1..=101).collect(),
+    )
 }
 
 /// An empty page looks like the end, however many events match further on.
 pub(super) async fn filters_come_before_the_limit(t: Fixture) -> Outcome {
     let stream = t.stream(1).await?;
     for rare in [0, 0, 0, 1, 0, 0, 1, 0, 1] {
-        stream.append_event(new_event("order.placed", json!({ "rare": rare }))).await?;
+        stream
+            .append_event(new_event("order.placed", json!({ "rare": rare })))
+            .await?;
     }
 
-    let query = Query::new().with_payload_field("rare", json!(1))?.with_limit(2);
+    let query = Query::new()
+        .with_payload_field("rare", json!(1))?
+        .with_limit(2);
     let page = stream.query(&query).await?;
     expect_eq("the first page of two", sequences(&page.events), vec![4, 7])?;
     expect_eq("all pages", found(&stream, query).await?, vec![4, 7, 9])
@@ -286,7 +411,11 @@ pub(super) async fn a_query_sees_its_own_stream_alone(t: Fixture) -> Outcome {
         Query::new().with_payload_field("v", json!(1))?,
         Query::new().with_metadata_field("v", json!(1))?,
     ] {
-        expect_eq("the events found", one.query_all(query).await?, mine.clone())?;
+        expect_eq(
+            "the events found",
+            one.query_all(query).await?,
+            mine.clone(),
+        )?;
     }
     Ok(())
 }
@@ -296,7 +425,10 @@ pub(super) async fn querying_a_missing_stream_is_an_error(t: Fixture) -> Outcome
     let missing = StreamName::new("missing")?;
 
     for limit in [100, 0] {
-        let result = t.backend.query(&missing, &Query::new().with_limit(limit)).await;
+        let result = t
+            .backend
+            .query(&missing, &Query::new().with_limit(limit))
+            .await;
         expect_error(result, ErrorKind::StreamNotFound)?;
     }
     Ok(())

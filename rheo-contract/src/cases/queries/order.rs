@@ -65,7 +65,10 @@ pub(super) async fn with_ties(t: &Fixture) -> Outcome<(Stream, Vec<Event>)> {
 
 async fn expect_order(stream: &Stream, events: &[Event], order: Order) -> Outcome {
     let found = stream.query(&all_by(order)).await?.events;
-    let what = format!("sequence and partition by {:?}, {:?},", order.by, order.direction);
+    let what = format!(
+        "sequence and partition by {:?}, {:?},",
+        order.by, order.direction
+    );
     expect_eq(&what, places(&found), places(&sorted(events, order)))
 }
 
@@ -111,7 +114,11 @@ pub(super) async fn queries_change_nothing_for_groups(t: Fixture) -> Outcome {
     }
 
     let rest = group.fetch_all("b").await?;
-    expect_eq("the sequences still claimable", sequences_of(&rest), vec![3, 4])?;
+    expect_eq(
+        "the sequences still claimable",
+        sequences_of(&rest),
+        vec![3, 4],
+    )?;
     let attempts: Vec<u32> = rest.iter().map(|lease| lease.attempt).collect();
     expect_eq("their attempts", attempts, vec![1, 1])?;
     t.backend.ack(&leases[1]).await?;

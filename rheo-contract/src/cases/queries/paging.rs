@@ -22,12 +22,17 @@ async fn pages(stream: &Stream, mut query: Query) -> Outcome<Vec<Vec<Event>>> {
             None => return Ok(pages),
         }
     }
-    Err(broken("paging to come to an end", format!("{MOST} pages with a next one")))
+    Err(broken(
+        "paging to come to an end",
+        format!("{MOST} pages with a next one"),
+    ))
 }
 
 async fn expect_each_once(stream: &Stream, events: &[Event], order: Order) -> Outcome {
     for limit in [1, 2, 3, 5, 10, 11] {
-        let paged = pages(stream, all_by(order).with_limit(limit)).await?.concat();
+        let paged = pages(stream, all_by(order).with_limit(limit))
+            .await?
+            .concat();
         let (by, direction) = (order.by, order.direction);
         let what = format!("sequence and partition in pages of {limit} by {by:?}, {direction:?},");
         expect_eq(&what, places(&paged), places(&sorted(events, order)))?;
@@ -86,7 +91,11 @@ pub(super) async fn pages_of_rare_events_are_full(t: Fixture) -> Outcome {
         stream.append_event(event).await?;
     }
 
-    let rare = |order| all_by(order).with_limit(2).with_payload_field("rare", json!(true));
+    let rare = |order| {
+        all_by(order)
+            .with_limit(2)
+            .with_payload_field("rare", json!(true))
+    };
     for order in ORDERS {
         let pages = pages(&stream, rare(order)?).await?;
         expect_eq("the sizes of the pages", sizes(&pages), vec![2, 2, 1])?;

@@ -13,10 +13,13 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the timestamp",
         kills: [
             "fidelity::LOG-5::append_read_and_fetch_give_the_same_event",
+            "delivery::DLV-8::a_lease_is_whole",
             "fidelity::LOG-5::a_dead_letter_holds_the_same_event",
             "fidelity::LOG-5::a_query_gives_the_same_event",
             "fidelity::LOG-5::a_renewed_and_a_redelivered_lease_hold_the_same_event",
+            "input::LOG-8::the_longest_payload_is_taken_and_no_longer_one",
             "queries::STR-4::a_query_sees_its_own_stream_alone",
+            "streams::STR-3::text_that_looks_like_a_command_is_kept",
         ],
     },
     faulty! {
@@ -24,8 +27,10 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the event, fetched",
         kills: [
             "fidelity::LOG-5::append_read_and_fetch_give_the_same_event",
+            "delivery::DLV-8::a_lease_is_whole",
             "fidelity::LOG-5::a_renewed_and_a_redelivered_lease_hold_the_same_event",
             "fidelity::STR-2::any_event_type_and_key_come_back",
+            "streams::STR-3::text_that_looks_like_a_command_is_kept",
         ],
     },
     faulty! {
@@ -68,7 +73,11 @@ pub(super) const FAULTY: &[Faulty] = &[
         DeadLettersAreStampedAnew: "the event of a dead letter has the time at which it became one",
         says: "the events of the dead letters",
         kills: [
+            "dead_letters::DLQ-5::a_dead_letter_keeps_event_attempt_reason_and_time",
+            "dead_letters::DLQ-5::a_retry_at_the_last_attempt_makes_a_whole_dead_letter",
+            "dead_letters::DLQ-5::an_expiry_at_the_last_attempt_makes_a_whole_dead_letter",
             "fidelity::LOG-5::a_dead_letter_holds_the_same_event",
+            "settling::DLQ-3::a_lease_lost_at_the_last_attempt_becomes_a_dead_letter",
         ],
     },
     faulty! {
@@ -95,12 +104,19 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the timestamp",
         kills: [
             "fidelity::LOG-5::a_timestamp_keeps_its_microseconds",
+            "dead_letters::DLQ-5::a_dead_letter_keeps_event_attempt_reason_and_time",
+            "dead_letters::DLQ-5::a_retry_at_the_last_attempt_makes_a_whole_dead_letter",
+            "dead_letters::DLQ-5::an_expiry_at_the_last_attempt_makes_a_whole_dead_letter",
+            "delivery::DLV-2::a_start_at_a_time_is_before_the_first_event_of_that_time",
             "fidelity::LOG-5::a_batch_gives_the_same_events",
             "fidelity::LOG-5::a_dead_letter_holds_the_same_event",
             "fidelity::LOG-5::append_read_and_fetch_give_the_same_event",
             "fidelity::LOG-5::the_first_and_the_last_timestamp_come_back",
             "log::LOG-7::generated_ids_hold_the_time_of_the_append",
+            "progress::FRN-2::the_frontier_begins_at_the_start",
             "queries::QRY-1::a_time_range_includes_both_ends",
+            "reset::RPL-5::reset_to_a_time_starts_with_the_first_event_at_or_after_it",
+            "settling::DLQ-3::a_lease_lost_at_the_last_attempt_becomes_a_dead_letter",
         ],
     },
     faulty! {
@@ -123,6 +139,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "fidelity::STR-2::any_event_type_and_key_come_back",
             "queries::QRY-1::a_query_by_type_gives_that_type_alone",
+            "streams::STR-2::types_and_keys_are_told_apart",
+            "streams::STR-2::types_and_keys_come_back",
         ],
     },
     faulty! {
@@ -131,6 +149,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "fidelity::STR-2::any_event_type_and_key_come_back",
             "queries::QRY-1::a_query_by_key_gives_that_key_alone",
+            "streams::STR-2::types_and_keys_are_told_apart",
+            "streams::STR-2::types_and_keys_come_back",
         ],
     },
     faulty! {
@@ -138,6 +158,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "type and key",
         kills: [
             "fidelity::STR-2::any_event_type_and_key_come_back",
+            "streams::STR-2::types_and_keys_come_back",
         ],
     },
     faulty! {
@@ -199,6 +220,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the payload",
         kills: [
             "fidelity::LOG-8::text_that_looks_like_an_escape_stays",
+            "streams::STR-3::text_that_looks_like_a_command_is_kept",
         ],
     },
     faulty! {
@@ -263,6 +285,8 @@ pub(super) const FAULTY: &[Faulty] = &[
             "fidelity::LOG-8::any_field_name_comes_back",
             "fidelity::LOG-8::random_documents_come_back",
             "queries::STR-3::field_names_are_not_paths",
+            "streams::STR-3::a_field_name_is_no_path",
+            "streams::STR-3::text_that_looks_like_a_command_is_kept",
         ],
     },
     faulty! {
@@ -275,6 +299,9 @@ pub(super) const FAULTY: &[Faulty] = &[
             "fidelity::LOG-8::text_that_looks_like_an_escape_stays",
             "queries::STR-3::field_names_are_not_paths",
             "queries::STR-3::values_are_not_operators",
+            "streams::STR-3::a_field_name_is_no_path",
+            "streams::STR-3::a_filter_is_a_value_and_no_operator",
+            "streams::STR-3::text_that_looks_like_a_command_is_kept",
         ],
     },
     faulty! {
@@ -286,6 +313,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "fidelity::LOG-8::nulls_and_empty_values_stay",
             "fidelity::LOG-8::random_documents_come_back",
             "queries::STR-3::field_names_are_not_paths",
+            "streams::STR-3::a_field_name_is_no_path",
         ],
     },
     faulty! {
@@ -298,6 +326,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "queries::QRY-1::objects_are_equal_in_any_order_and_as_a_whole",
             "queries::STR-3::field_names_are_not_paths",
             "queries::STR-3::values_are_not_operators",
+            "streams::STR-3::text_that_looks_like_a_command_is_kept",
         ],
     },
     faulty! {
@@ -327,6 +356,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "queries::QRY-1::objects_are_equal_in_any_order_and_as_a_whole",
             "queries::QRY-1::values_of_different_types_differ",
             "queries::STR-3::values_are_not_operators",
+            "streams::STR-3::a_filter_is_a_value_and_no_operator",
         ],
     },
     faulty! {
@@ -365,6 +395,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the last operation to succeed",
         kills: [
             "fidelity::LOG-8::the_longest_document_comes_back",
+            "input::LOG-8::the_longest_payload_is_taken_and_no_longer_one",
         ],
     },
 ];

@@ -19,6 +19,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the sequences with",
         kills: [
             "queries::QRY-1::a_query_by_type_gives_that_type_alone",
+            "streams::STR-2::types_and_keys_are_told_apart",
         ],
     },
     faulty! {
@@ -26,6 +27,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the sequences with",
         kills: [
             "queries::QRY-1::a_query_by_type_gives_that_type_alone",
+            "streams::STR-2::types_and_keys_are_told_apart",
         ],
     },
     faulty! {
@@ -33,6 +35,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the sequences with",
         kills: [
             "queries::QRY-1::a_query_by_key_gives_that_key_alone",
+            "streams::STR-2::types_and_keys_are_told_apart",
         ],
     },
     faulty! {
@@ -40,6 +43,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the sequences with",
         kills: [
             "queries::QRY-1::a_query_by_key_gives_that_key_alone",
+            "streams::STR-2::types_and_keys_are_told_apart",
         ],
     },
     faulty! {
@@ -195,6 +199,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         MissingStreamIsEmptyToQueries: "querying a missing stream is Ok and empty",
         says: "Err(StreamNotFound)",
         kills: [
+            "input::ERR-6::querying_nothing_excuses_no_bad_input",
+            "input::ERR-6::the_stream_is_looked_up_before_the_group",
             "queries::ERR-6::querying_a_missing_stream_is_an_error",
         ],
     },
@@ -202,7 +208,9 @@ pub(super) const FAULTY: &[Faulty] = &[
         QueryOf0AsksForNoStream: "a query with limit 0 does not look for the stream",
         says: "Err(StreamNotFound)",
         kills: [
+            "input::ERR-6::querying_nothing_excuses_no_bad_input",
             "queries::ERR-6::querying_a_missing_stream_is_an_error",
+            "unavailable::ERR-6::no_store_comes_before_nothing_to_do",
         ],
     },
     faulty! {
@@ -276,6 +284,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "queries::QRY-1::objects_are_equal_in_any_order_and_as_a_whole",
             "queries::QRY-1::values_of_different_types_differ",
             "queries::STR-3::field_names_are_not_paths",
+            "streams::STR-3::a_field_name_is_no_path",
         ],
     },
     faulty! {
@@ -290,6 +299,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the sequences with",
         kills: [
             "queries::STR-3::values_are_not_operators",
+            "streams::STR-3::a_filter_is_a_value_and_no_operator",
         ],
     },
     faulty! {
@@ -297,6 +307,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the sequences with",
         kills: [
             "queries::STR-3::field_names_are_not_paths",
+            "streams::STR-3::a_field_name_is_no_path",
         ],
     },
     faulty! {
@@ -391,6 +402,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "queries::QRY-3::paging_by_sequence_gives_every_event_once",
             "queries::QRY-3::paging_by_timestamp_gives_every_event_once",
             "queries::QRY-3::timestamps_that_go_back_disturb_no_page",
+            "streams::STR-4::queries_are_isolated",
         ],
     },
     faulty! {
@@ -455,6 +467,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "Err(Invalid)",
         kills: [
             "queries::QRY-3::a_damaged_cursor_is_invalid",
+            "input::ERR-6::querying_nothing_excuses_no_bad_input",
             "queries::ERR-6::a_limit_of_0_excuses_no_damaged_cursor",
             "queries::QRY-3::a_cursor_of_another_order_is_invalid",
         ],
@@ -477,6 +490,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         LimitOf0AsksForNoCursor: "with limit 0 the cursor is not looked at",
         says: "Err(Invalid)",
         kills: [
+            "input::ERR-6::querying_nothing_excuses_no_bad_input",
             "queries::ERR-6::a_limit_of_0_excuses_no_damaged_cursor",
         ],
     },

@@ -15,7 +15,12 @@ macro_rules! stores {
 
         #[async_trait]
         impl Defect for $type {
-            async fn append_batch(&self, real: &Real, stream: &StreamName, mut events: Vec<NewEvent>) -> Result<Vec<Event>> {
+            async fn append_batch(
+                &self,
+                real: &Real,
+                stream: &StreamName,
+                mut events: Vec<NewEvent>,
+            ) -> Result<Vec<Event>> {
                 let spoil: fn(Value) -> Result<Value> = $spoil;
                 for event in &mut events {
                     for document in [&mut event.payload, &mut event.metadata] {
@@ -37,7 +42,9 @@ fn each(value: Value, change: &dyn Fn(Value) -> Value) -> Value {
     let inner = match value {
         Value::Array(items) => items.into_iter().map(|item| each(item, change)).collect(),
         Value::Object(fields) => {
-            let fields = fields.into_iter().map(|(name, value)| (name, each(value, change)));
+            let fields = fields
+                .into_iter()
+                .map(|(name, value)| (name, each(value, change)));
             Value::Object(fields.collect())
         }
         other => other,
@@ -53,7 +60,9 @@ fn each_number(value: Value, change: impl Fn(&Number) -> Option<Value>) -> Value
 }
 
 fn each_double(value: Value, change: impl Fn(f64) -> Value) -> Value {
-    each_number(value, |number| number.as_f64().filter(|_| number.is_f64()).map(&change))
+    each_number(value, |number| {
+        number.as_f64().filter(|_| number.is_f64()).map(&change)
+    })
 }
 
 fn each_text(value: Value, change: impl Fn(&str) -> String) -> Value {
@@ -64,7 +73,12 @@ fn each_text(value: Value, change: impl Fn(&str) -> String) -> Value {
 }
 
 fn each_name(value: Value, change: impl Fn(&str) -> String) -> Value {
-    each_object(value, |fields| fields.into_iter().map(|(name, value)| (change(&name), value)).collect())
+    each_object(value, |fields| {
+        fields
+            .into_iter()
+            .map(|(name, value)| (change(&name), value))
+            .collect()
+    })
 }
 
 fn each_object(value: Value, change: impl Fn(Map<String, Value>) -> Map<String, Value>) -> Value {
@@ -77,7 +91,9 @@ fn each_object(value: Value, change: impl Fn(Map<String, Value>) -> Map<String, 
 fn has_name(value: &Value, is_bad: fn(&str) -> bool) -> bool {
     match value {
         Value::Array(items) => items.iter().any(|item| has_name(item, is_bad)),
-        Value::Object(fields) => fields.iter().any(|(name, value)| is_bad(name) || has_name(value, is_bad)),
+        Value::Object(fields) => fields
+            .iter()
+            .any(|(name, value)| is_bad(name) || has_name(value, is_bad)),
         _ => false,
     }
 }
@@ -91,39 +107,67 @@ fn depth(value: &Value) -> usize {
 }
 
 stores!(U64GoesThroughI64, |document| {
-    Ok(each_number(document, |number| number.as_u64().map(|n| json!(n.cast_signed()))))
+    Ok(each_number(document, |number| {
+        number.as_u64().map(|n| json!(n.cast_signed()))
+    }))
 });
 
-#[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "the defect")]
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    reason = "the defect"
+)]
 fn through_a_double(number: &Number) -> Option<Value> {
     number.as_i64().map(|n| json!(n as f64 as i64))
 }
 
-stores!(IntegersGoThroughADouble, |document| Ok(each_number(document, through_a_double)));
+stores!(IntegersGoThroughADouble, |document| Ok(each_number(
+    document,
+    through_a_double
+)));
 
 stores!(DoublesHave15Digits, |document| {
-    Ok(each_double(document, |double| json!(format!("{double:.14e}").parse::<f64>().unwrap_or(double))))
+    Ok(each_double(document, |double| {
+        json!(format!("{double:.14e}").parse::<f64>().unwrap_or(double))
+    }))
 });
 
 stores!(TinyDoublesAreZero, |document| {
-    Ok(each_double(document, |double| json!(if double.is_normal() { double } else { 0.0 })))
+    Ok(each_double(document, |double| {
+        json!(if double.is_normal() { double } else { 0.0 })
+    }))
 });
 
 #[expect(clippy::cast_possible_truncation, reason = "the defect")]
 fn as_an_integer(double: f64) -> Value {
-    if double.fract() == 0.0 && double.abs() < 1e18 { json!(double as i64) } else { json!(double) }
+    if double.fract() == 0.0 && double.abs() < 1e18 {
+        json!(double as i64)
+    } else {
+        json!(double)
+    }
 }
 
-stores!(WholeDoublesBecomeIntegers, |document| Ok(each_double(document, as_an_integer)));
+stores!(WholeDoublesBecomeIntegers, |document| Ok(each_double(
+    document,
+    as_an_integer
+)));
 
 stores!(LargeWholeDoublesLoseTheirPoint, |document| {
     Ok(each_double(document, |double| {
-        if double.abs() >= 1e15 { as_an_integer(double) } else { json!(double) }
+        if double.abs() >= 1e15 {
+            as_an_integer(double)
+        } else {
+            json!(double)
+        }
     }))
 });
 
 stores!(TextIsUnescapedTwice, |document| {
-    Ok(each_text(document, |text| text.replace(r"\u0041", "A").replace(r"\n", "\n").replace(r"\\", r"\")))
+    Ok(each_text(document, |text| {
+        text.replace(r"\u0041", "A")
+            .replace(r"\n", "\n")
+            .replace(r"\\", r"\")
+    }))
 });
 
 // `\u0000` is searched for in the JSON text, where it may stand behind another backslash.
@@ -135,28 +179,41 @@ stores!(WhatLooksLikeNulIsRefused, |document| {
 });
 
 stores!(TextIsNormalized, |document| {
-    Ok(each_text(document, |text| text.replace("u\u{308}", "ü").replace('\u{212b}', "Å")))
+    Ok(each_text(document, |text| {
+        text.replace("u\u{308}", "ü").replace('\u{212b}', "Å")
+    }))
 });
 
 stores!(TextHasThreeBytesACharacter, |document| {
-    Ok(each_text(document, |text| text.replace(|c| c > '\u{ffff}', "\u{fffd}")))
+    Ok(each_text(document, |text| {
+        text.replace(|c| c > '\u{ffff}', "\u{fffd}")
+    }))
 });
 
 stores!(NoncharactersAreDropped, |document| {
-    Ok(each_text(document, |text| text.replace(['\u{fffe}', '\u{ffff}'], "")))
+    Ok(each_text(document, |text| {
+        text.replace(['\u{fffe}', '\u{ffff}'], "")
+    }))
 });
 
-stores!(TextIsTrimmed, |document| Ok(each_text(document, |text| text.trim().to_owned())));
+stores!(TextIsTrimmed, |document| Ok(each_text(document, |text| {
+    text.trim().to_owned()
+})));
 
 stores!(LineEndsAreConverted, |document| {
     Ok(each_text(document, |text| text.replace("\r\n", "\n")))
 });
 
 stores!(ControlCharactersAreDropped, |document| {
-    Ok(each_text(document, |text| text.replace(|c: char| c.is_control() && c != '\n' && c != '\t', "")))
+    Ok(each_text(document, |text| {
+        text.replace(|c: char| c.is_control() && c != '\n' && c != '\t', "")
+    }))
 });
 
-stores!(DotsInNamesAreReplaced, |document| Ok(each_name(document, |name| name.replace('.', "\u{ff0e}"))));
+stores!(DotsInNamesAreReplaced, |document| Ok(each_name(
+    document,
+    |name| name.replace('.', "\u{ff0e}")
+)));
 
 stores!(DollarNamesAreRefused, |document| {
     if has_name(&document, |name| name.starts_with('$')) {
@@ -172,7 +229,10 @@ stores!(EmptyNamesAreRefused, |document| {
     Ok(document)
 });
 
-stores!(NamesAreLowered, |document| Ok(each_name(document, str::to_ascii_lowercase)));
+stores!(NamesAreLowered, |document| Ok(each_name(
+    document,
+    str::to_ascii_lowercase
+)));
 
 stores!(PrototypeIsDropped, |document| {
     Ok(each_object(document, |mut fields| {
@@ -185,20 +245,36 @@ stores!(ExtendedJsonIsRead, |document| {
     let typed = |value: Value| {
         let only = value.as_object().filter(|fields| fields.len() == 1);
         match only.and_then(|fields| fields.iter().next()) {
-            Some((name, Value::String(text))) if name == "$oid" || name == "$numberLong" => json!(text),
+            Some((name, Value::String(text))) if name == "$oid" || name == "$numberLong" => {
+                json!(text)
+            }
             _ => value,
         }
     };
-    let Value::Object(fields) = document else { return Ok(document) };
-    Ok(Value::Object(fields.into_iter().map(|(name, value)| (name, each(value, &typed))).collect()))
+    let Value::Object(fields) = document else {
+        return Ok(document);
+    };
+    Ok(Value::Object(
+        fields
+            .into_iter()
+            .map(|(name, value)| (name, each(value, &typed)))
+            .collect(),
+    ))
 });
 
 stores!(NullsAreLeftOut, |document| {
-    Ok(each_object(document, |fields| fields.into_iter().filter(|(_, value)| !value.is_null()).collect()))
+    Ok(each_object(document, |fields| {
+        fields
+            .into_iter()
+            .filter(|(_, value)| !value.is_null())
+            .collect()
+    }))
 });
 
 stores!(EmptyArraysBecomeObjects, |document| {
-    Ok(each(document, &|value| if value == json!([]) { json!({}) } else { value }))
+    Ok(each(document, &|value| {
+        if value == json!([]) { json!({}) } else { value }
+    }))
 });
 
 stores!(NestingEndsAt63, |document| {
@@ -231,8 +307,16 @@ pub(super) struct LimitIsOfTheStoredForm;
 
 #[async_trait]
 impl Defect for LimitIsOfTheStoredForm {
-    async fn append_batch(&self, real: &Real, stream: &StreamName, events: Vec<NewEvent>) -> Result<Vec<Event>> {
-        if events.iter().any(|event| event.payload.byte_len() + 16 > rheo_core::MAX_JSON_BYTES) {
+    async fn append_batch(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        events: Vec<NewEvent>,
+    ) -> Result<Vec<Event>> {
+        if events
+            .iter()
+            .any(|event| event.payload.byte_len() + 16 > rheo_core::MAX_JSON_BYTES)
+        {
             return Err(Error::invalid("payload", "a document", "a shorter one"));
         }
         real.backend.append_batch(stream, events).await

@@ -1,8 +1,9 @@
 //! Fields that get lost on one of the ways to an event.
 
 use rheo_core::{
-    Cause, DeadLetter, DeadLetterOptions, Error, Event, EventKey, EventType, FetchOptions, GroupName, JsonObject, Lease,
-    LeaseDuration, NewEvent, Page, Partition, Query, ReadOptions, Result, StreamName, Timestamp, async_trait,
+    Cause, DeadLetter, DeadLetterOptions, Error, Event, EventKey, EventType, FetchOptions,
+    GroupName, JsonObject, Lease, LeaseDuration, NewEvent, Page, Partition, Query, ReadOptions,
+    Result, StreamName, Timestamp, async_trait,
 };
 use serde_json::json;
 
@@ -39,12 +40,22 @@ macro_rules! spoils_output {
 
         #[async_trait]
         impl Defect for $type {
-            async fn append_batch(&self, real: &Real, stream: &StreamName, events: Vec<NewEvent>) -> Result<Vec<Event>> {
+            async fn append_batch(
+                &self,
+                real: &Real,
+                stream: &StreamName,
+                events: Vec<NewEvent>,
+            ) -> Result<Vec<Event>> {
                 let mut events = real.backend.append_batch(stream, events).await?;
                 events.iter_mut().for_each(Self::spoil);
                 Ok(events)
             }
-            async fn read(&self, real: &Real, stream: &StreamName, options: &ReadOptions) -> Result<Vec<Event>> {
+            async fn read(
+                &self,
+                real: &Real,
+                stream: &StreamName,
+                options: &ReadOptions,
+            ) -> Result<Vec<Event>> {
                 let mut events = real.backend.read(stream, options).await?;
                 events.iter_mut().for_each(Self::spoil);
                 Ok(events)
@@ -54,9 +65,17 @@ macro_rules! spoils_output {
                 page.events.iter_mut().for_each(Self::spoil);
                 Ok(page)
             }
-            async fn fetch(&self, real: &Real, stream: &StreamName, group: &GroupName, options: &FetchOptions) -> Result<Vec<Lease>> {
+            async fn fetch(
+                &self,
+                real: &Real,
+                stream: &StreamName,
+                group: &GroupName,
+                options: &FetchOptions,
+            ) -> Result<Vec<Lease>> {
                 let mut leases = real.backend.fetch(stream, group, options).await?;
-                leases.iter_mut().for_each(|lease| Self::spoil(&mut lease.event));
+                leases
+                    .iter_mut()
+                    .for_each(|lease| Self::spoil(&mut lease.event));
                 Ok(leases)
             }
         }
@@ -73,8 +92,12 @@ spoils_output!(TimestampsAreUnsigned, |event| {
 });
 
 spoils_input!(MissingKeysAreTheTextNull, |event| {
-    event.partition = event.partition.or(event.key.is_none().then_some(Partition::ZERO));
-    event.key.get_or_insert_with(|| EventKey::new("null").expect("allowed"));
+    event.partition = event
+        .partition
+        .or(event.key.is_none().then_some(Partition::ZERO));
+    event
+        .key
+        .get_or_insert_with(|| EventKey::new("null").expect("allowed"));
 });
 
 spoils_input!(EmptyMetadataGetsAField, |event| {
@@ -102,7 +125,12 @@ pub(super) struct TimestampsAreNanosecondsIn64Bits;
 
 #[async_trait]
 impl Defect for TimestampsAreNanosecondsIn64Bits {
-    async fn append_batch(&self, real: &Real, stream: &StreamName, events: Vec<NewEvent>) -> Result<Vec<Event>> {
+    async fn append_batch(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        events: Vec<NewEvent>,
+    ) -> Result<Vec<Event>> {
         if real.now().as_micros().checked_mul(1_000).is_none() {
             return Err(Error::Failed(Cause::new("timestamp out of range")));
         }
@@ -121,7 +149,9 @@ impl Defect for AppendAnswersWithAnotherTime {
         if event.metadata.is_empty() {
             return Ok(event);
         }
-        event.timestamp = event.timestamp.saturating_add(std::time::Duration::from_micros(1));
+        event.timestamp = event
+            .timestamp
+            .saturating_add(std::time::Duration::from_micros(1));
         Ok(event)
     }
 }
@@ -131,7 +161,13 @@ pub(super) struct FetchForgetsTheKey;
 
 #[async_trait]
 impl Defect for FetchForgetsTheKey {
-    async fn fetch(&self, real: &Real, stream: &StreamName, group: &GroupName, options: &FetchOptions) -> Result<Vec<Lease>> {
+    async fn fetch(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        options: &FetchOptions,
+    ) -> Result<Vec<Lease>> {
         let mut leases = real.backend.fetch(stream, group, options).await?;
         leases.iter_mut().for_each(|lease| lease.event.key = None);
         Ok(leases)
@@ -143,7 +179,13 @@ pub(super) struct RedeliveryForgetsTheMetadata;
 
 #[async_trait]
 impl Defect for RedeliveryForgetsTheMetadata {
-    async fn fetch(&self, real: &Real, stream: &StreamName, group: &GroupName, options: &FetchOptions) -> Result<Vec<Lease>> {
+    async fn fetch(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        options: &FetchOptions,
+    ) -> Result<Vec<Lease>> {
         let mut leases = real.backend.fetch(stream, group, options).await?;
         for lease in leases.iter_mut().filter(|lease| lease.attempt > 1) {
             lease.event.metadata = JsonObject::default();
@@ -171,7 +213,9 @@ pub(super) struct QueryForgetsTheMetadata;
 impl Defect for QueryForgetsTheMetadata {
     async fn query(&self, real: &Real, stream: &StreamName, query: &Query) -> Result<Page> {
         let mut page = real.backend.query(stream, query).await?;
-        page.events.iter_mut().for_each(|event| event.metadata = JsonObject::default());
+        page.events
+            .iter_mut()
+            .for_each(|event| event.metadata = JsonObject::default());
         Ok(page)
     }
 }
@@ -181,8 +225,17 @@ pub(super) struct BatchForgetsTheKeys;
 
 #[async_trait]
 impl Defect for BatchForgetsTheKeys {
-    async fn append_batch(&self, real: &Real, stream: &StreamName, mut events: Vec<NewEvent>) -> Result<Vec<Event>> {
-        if events.len() > 1 && events.iter().all(|event| event.partition.is_some() || event.key.is_none()) {
+    async fn append_batch(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        mut events: Vec<NewEvent>,
+    ) -> Result<Vec<Event>> {
+        if events.len() > 1
+            && events
+                .iter()
+                .all(|event| event.partition.is_some() || event.key.is_none())
+        {
             events.iter_mut().for_each(|event| event.key = None);
         }
         real.backend.append_batch(stream, events).await
@@ -194,9 +247,16 @@ pub(super) struct DeadLettersForgetTheMetadata;
 
 #[async_trait]
 impl Defect for DeadLettersForgetTheMetadata {
-    async fn dead_letters(&self, real: &Real, stream: &StreamName, group: &GroupName, options: &DeadLetterOptions) -> Result<Vec<DeadLetter>> {
+    async fn dead_letters(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        options: &DeadLetterOptions,
+    ) -> Result<Vec<DeadLetter>> {
         let mut dead = real.backend.dead_letters(stream, group, options).await?;
-        dead.iter_mut().for_each(|letter| letter.event.metadata = JsonObject::default());
+        dead.iter_mut()
+            .for_each(|letter| letter.event.metadata = JsonObject::default());
         Ok(dead)
     }
 }
@@ -206,9 +266,16 @@ pub(super) struct DeadLettersAreStampedAnew;
 
 #[async_trait]
 impl Defect for DeadLettersAreStampedAnew {
-    async fn dead_letters(&self, real: &Real, stream: &StreamName, group: &GroupName, options: &DeadLetterOptions) -> Result<Vec<DeadLetter>> {
+    async fn dead_letters(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        options: &DeadLetterOptions,
+    ) -> Result<Vec<DeadLetter>> {
         let mut dead = real.backend.dead_letters(stream, group, options).await?;
-        dead.iter_mut().for_each(|letter| letter.event.timestamp = letter.dead_at);
+        dead.iter_mut()
+            .for_each(|letter| letter.event.timestamp = letter.dead_at);
         Ok(dead)
     }
 }

@@ -2,11 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use rheo_core::{
-    Error, Event, EventId, Existing, NewEvent, Partition, ReadOptions, Result, StreamName, Timestamp, async_trait,
+    Error, Event, EventId, Existing, GroupName, GroupOptions, NewEvent, Partition, ReadOptions,
+    Result, StreamName, Timestamp, async_trait,
 };
 use uuid::Builder;
 
@@ -17,7 +18,12 @@ pub(super) struct GivenIdsMustBeOfVersion7;
 
 #[async_trait]
 impl Defect for GivenIdsMustBeOfVersion7 {
-    async fn append_batch(&self, real: &Real, stream: &StreamName, mut events: Vec<NewEvent>) -> Result<Vec<Event>> {
+    async fn append_batch(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        mut events: Vec<NewEvent>,
+    ) -> Result<Vec<Event>> {
         for event in &mut events {
             event.id = event.id.filter(|id| id.as_uuid().get_version_num() == 7);
         }
@@ -31,14 +37,26 @@ pub(super) struct TakenIdIsIgnored;
 
 #[async_trait]
 impl Defect for TakenIdIsIgnored {
-    async fn append_batch(&self, real: &Real, stream: &StreamName, events: Vec<NewEvent>) -> Result<Vec<Event>> {
+    async fn append_batch(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        events: Vec<NewEvent>,
+    ) -> Result<Vec<Event>> {
         let is_one = events.len() == 1;
         match real.backend.append_batch(stream, events).await {
             Err(Error::AlreadyExists(Existing::Event(id))) if is_one => {
                 let mut read = Vec::new();
                 for partition in [Partition::ZERO, Partition::new(1)] {
-                    let options = ReadOptions::new().with_partition(partition).with_limit(u32::MAX);
-                    read.extend(real.backend.read(stream, &options).await.unwrap_or_default());
+                    let options = ReadOptions::new()
+                        .with_partition(partition)
+                        .with_limit(u32::MAX);
+                    read.extend(
+                        real.backend
+                            .read(stream, &options)
+                            .await
+                            .unwrap_or_default(),
+                    );
                 }
                 read.retain(|event| event.id == id);
                 Ok(read)
@@ -72,7 +90,12 @@ pub(super) struct IdsAreUniqueInTheirPartition {
 
 #[async_trait]
 impl Defect for IdsAreUniqueInTheirPartition {
-    async fn append_batch(&self, real: &Real, stream: &StreamName, events: Vec<NewEvent>) -> Result<Vec<Event>> {
+    async fn append_batch(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        events: Vec<NewEvent>,
+    ) -> Result<Vec<Event>> {
         let is_elsewhere = |event: &NewEvent| {
             let seen = self.seen.lock().expect("not poisoned");
             let taken = event.id.and_then(|id| seen.get(&id).copied());
@@ -93,7 +116,12 @@ pub(super) struct GeneratedIdsAreNotRemembered {
 
 #[async_trait]
 impl Defect for GeneratedIdsAreNotRemembered {
-    async fn append_batch(&self, real: &Real, stream: &StreamName, events: Vec<NewEvent>) -> Result<Vec<Event>> {
+    async fn append_batch(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        events: Vec<NewEvent>,
+    ) -> Result<Vec<Event>> {
         let generates = events.iter().all(|event| event.id.is_none());
         let is_generated = |event: &NewEvent| {
             let generated = self.generated.lock().expect("not poisoned");
@@ -116,7 +144,12 @@ pub(super) struct IdsAreNotedFirst {
 
 #[async_trait]
 impl Defect for IdsAreNotedFirst {
-    async fn append_batch(&self, real: &Real, stream: &StreamName, events: Vec<NewEvent>) -> Result<Vec<Event>> {
+    async fn append_batch(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        events: Vec<NewEvent>,
+    ) -> Result<Vec<Event>> {
         for id in events.iter().filter_map(|event| event.id) {
             let mut noted = self.noted.lock().expect("not poisoned");
             if !noted.insert((stream.clone(), id)) {
@@ -134,10 +167,17 @@ pub(super) struct IdsAreUniqueOverAllStreams {
 
 #[async_trait]
 impl Defect for IdsAreUniqueOverAllStreams {
-    async fn append_batch(&self, real: &Real, stream: &StreamName, events: Vec<NewEvent>) -> Result<Vec<Event>> {
+    async fn append_batch(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        events: Vec<NewEvent>,
+    ) -> Result<Vec<Event>> {
         let taken = |event: &NewEvent| {
             let seen = self.seen.lock().expect("not poisoned");
-            event.id.filter(|id| seen.get(id).is_some_and(|taken| taken != stream))
+            event
+                .id
+                .filter(|id| seen.get(id).is_some_and(|taken| taken != stream))
         };
         if let Some(id) = events.iter().find_map(taken) {
             return Err(Error::AlreadyExists(Existing::Event(id)));
@@ -158,7 +198,12 @@ macro_rules! generates {
 
         #[async_trait]
         impl Defect for $type {
-            async fn append_batch(&self, $real: &Real, stream: &StreamName, mut events: Vec<NewEvent>) -> Result<Vec<Event>> {
+            async fn append_batch(
+                &self,
+                $real: &Real,
+                stream: &StreamName,
+                mut events: Vec<NewEvent>,
+            ) -> Result<Vec<Event>> {
                 for event in events.iter_mut().filter(|event| event.id.is_none()) {
                     let $number = self.numbers.fetch_add(1, Ordering::SeqCst);
                     event.id = Some(EventId::new($id));
@@ -169,13 +214,6 @@ macro_rules! generates {
     };
 }
 
-generates!(IdsAreOfTheTimeAndFiveBits, |real, number| {
-    let millis = EventId::generate(real.now()).as_uuid().as_u128() >> 80;
-    let tail = (number % 32).to_be_bytes();
-    let tail = [0, 0, tail[0], tail[1], tail[2], tail[3], tail[4], tail[5], tail[6], tail[7]];
-    Builder::from_unix_timestamp_millis(u64::try_from(millis).unwrap_or(0), &tail).into_uuid()
-});
-
 generates!(GeneratedIdsAreOfVersion4, |_real, number| {
     Builder::from_random_bytes((u128::MAX - (u128::from(number) << 80)).to_be_bytes()).into_uuid()
 });
@@ -184,3 +222,44 @@ generates!(GeneratedIdsAreOfAnotherClock, |_real, number| {
     let wrong = Timestamp::UNIX_EPOCH.saturating_add(Duration::from_secs(1_000_000_000 - number));
     EventId::generate(wrong).as_uuid()
 });
+
+/// Of the millisecond and a number below 32; only while no group would miss what is refused.
+#[derive(Default)]
+pub(super) struct IdsAreOfTheTimeAndFiveBits {
+    numbers: AtomicU64,
+    has_group: AtomicBool,
+}
+
+#[async_trait]
+impl Defect for IdsAreOfTheTimeAndFiveBits {
+    async fn create_group(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        options: &GroupOptions,
+    ) -> Result<()> {
+        self.has_group.store(true, Ordering::SeqCst);
+        real.backend.create_group(stream, group, options).await
+    }
+    async fn append_batch(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        mut events: Vec<NewEvent>,
+    ) -> Result<Vec<Event>> {
+        let is_affected = !self.has_group.load(Ordering::SeqCst);
+        for event in events
+            .iter_mut()
+            .filter(|event| is_affected && event.id.is_none())
+        {
+            let number = self.numbers.fetch_add(1, Ordering::SeqCst) % 32;
+            let millis = EventId::generate(real.now()).as_uuid().as_u128() >> 80;
+            let mut tail = [0; 10];
+            tail[2..].copy_from_slice(&number.to_be_bytes());
+            let id = Builder::from_unix_timestamp_millis(u64::try_from(millis).unwrap_or(0), &tail);
+            event.id = Some(EventId::new(id.into_uuid()));
+        }
+        real.backend.append_batch(stream, events).await
+    }
+}

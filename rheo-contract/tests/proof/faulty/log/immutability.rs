@@ -4,18 +4,12 @@ use std::collections::HashSet;
 use std::sync::Mutex;
 
 use rheo_core::{
-    Event, EventId, FetchOptions, GroupName, JsonObject, Lease, NewEvent, ReadOptions, Reason, Replay, ResetOptions,
-    Result, RetryOptions, RetryOutcome, StreamName, async_trait,
+    Event, EventId, FetchOptions, GroupName, JsonObject, Lease, ReadOptions, Reason, Replay,
+    ResetOptions, Result, RetryOptions, RetryOutcome, StreamName, async_trait,
 };
 use serde_json::json;
 
 use crate::defect::{Defect, Real};
-
-/// Appends an event once more, as a new one.
-async fn append_again(real: &Real, event: &Event) {
-    let copy = NewEvent::new(event.event_type.clone(), event.payload.to_value()).expect("allowed");
-    let _ = real.backend.append(&event.stream, copy.with_partition(event.partition)).await;
-}
 
 /// Ids of events that something happened to.
 #[derive(Default)]
@@ -29,6 +23,32 @@ impl Marked {
     fn holds(&self, event: &Event) -> bool {
         self.0.lock().expect("not poisoned").contains(&event.id)
     }
+
+    /// Reads without the events.
+    async fn hide(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        options: &ReadOptions,
+    ) -> Result<Vec<Event>> {
+        let mut events = real.backend.read(stream, options).await?;
+        events.retain(|event| !self.holds(event));
+        Ok(events)
+    }
+
+    /// Reads with something about the events' delivery in their metadata.
+    async fn show(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        options: &ReadOptions,
+    ) -> Result<Vec<Event>> {
+        let mut events = real.backend.read(stream, options).await?;
+        for event in events.iter_mut().filter(|event| self.holds(event)) {
+            event.metadata = JsonObject::metadata(json!({ "delivered": true })).expect("allowed");
+        }
+        Ok(events)
+    }
 }
 
 #[derive(Default)]
@@ -41,24 +61,40 @@ impl Defect for AckDeletesTheEvent {
         self.0.mark(&lease.event);
         Ok(())
     }
-    async fn read(&self, real: &Real, stream: &StreamName, options: &ReadOptions) -> Result<Vec<Event>> {
-        let mut events = real.backend.read(stream, options).await?;
-        events.retain(|event| !self.0.holds(event));
-        Ok(events)
+    async fn read(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        options: &ReadOptions,
+    ) -> Result<Vec<Event>> {
+        self.0.hide(real, stream, options).await
     }
 }
 
 #[derive(Default)]
-pub(super) struct RetryAppendsTheEventAgain;
+pub(super) struct RetryMarksTheEvent(Marked);
 
 #[async_trait]
-impl Defect for RetryAppendsTheEventAgain {
-    async fn retry(&self, real: &Real, lease: &Lease, options: &RetryOptions) -> Result<RetryOutcome> {
+impl Defect for RetryMarksTheEvent {
+    async fn retry(
+        &self,
+        real: &Real,
+        lease: &Lease,
+        options: &RetryOptions,
+    ) -> Result<RetryOutcome> {
         let outcome = real.backend.retry(lease, options).await?;
         if outcome == RetryOutcome::Retrying {
-            append_again(real, &lease.event).await;
+            self.0.mark(&lease.event);
         }
         Ok(outcome)
+    }
+    async fn read(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        options: &ReadOptions,
+    ) -> Result<Vec<Event>> {
+        self.0.show(real, stream, options).await
     }
 }
 
@@ -72,14 +108,13 @@ impl Defect for RejectMarksTheEvent {
         self.0.mark(&lease.event);
         Ok(())
     }
-    async fn read(&self, real: &Real, stream: &StreamName, options: &ReadOptions) -> Result<Vec<Event>> {
-        let mut events = real.backend.read(stream, options).await?;
-        for event in &mut events {
-            if self.0.holds(event) {
-                event.metadata = JsonObject::metadata(json!({ "rejected": true })).expect("allowed");
-            }
-        }
-        Ok(events)
+    async fn read(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        options: &ReadOptions,
+    ) -> Result<Vec<Event>> {
+        self.0.show(real, stream, options).await
     }
 }
 
@@ -88,48 +123,84 @@ pub(super) struct LastRetryMovesTheEventOut(Marked);
 
 #[async_trait]
 impl Defect for LastRetryMovesTheEventOut {
-    async fn retry(&self, real: &Real, lease: &Lease, options: &RetryOptions) -> Result<RetryOutcome> {
+    async fn retry(
+        &self,
+        real: &Real,
+        lease: &Lease,
+        options: &RetryOptions,
+    ) -> Result<RetryOutcome> {
         let outcome = real.backend.retry(lease, options).await?;
         if outcome == RetryOutcome::DeadLettered {
             self.0.mark(&lease.event);
         }
         Ok(outcome)
     }
-    async fn read(&self, real: &Real, stream: &StreamName, options: &ReadOptions) -> Result<Vec<Event>> {
-        let mut events = real.backend.read(stream, options).await?;
-        events.retain(|event| !self.0.holds(event));
-        Ok(events)
+    async fn read(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        options: &ReadOptions,
+    ) -> Result<Vec<Event>> {
+        self.0.hide(real, stream, options).await
     }
 }
 
 #[derive(Default)]
-pub(super) struct ReclaimPutsTheEventBack;
+pub(super) struct ReclaimMarksTheEvent(Marked);
 
 #[async_trait]
-impl Defect for ReclaimPutsTheEventBack {
-    async fn fetch(&self, real: &Real, stream: &StreamName, group: &GroupName, options: &FetchOptions) -> Result<Vec<Lease>> {
+impl Defect for ReclaimMarksTheEvent {
+    async fn fetch(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        options: &FetchOptions,
+    ) -> Result<Vec<Lease>> {
         let leases = real.backend.fetch(stream, group, options).await?;
         for lease in leases.iter().filter(|lease| lease.attempt == 2) {
-            append_again(real, &lease.event).await;
+            self.0.mark(&lease.event);
         }
         Ok(leases)
     }
+    async fn read(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        options: &ReadOptions,
+    ) -> Result<Vec<Event>> {
+        self.0.show(real, stream, options).await
+    }
 }
 
 #[derive(Default)]
-pub(super) struct ReplayAppendsTheEventsAgain;
+pub(super) struct ReplayMarksTheEvents(Marked);
 
 #[async_trait]
-impl Defect for ReplayAppendsTheEventsAgain {
-    async fn replay(&self, real: &Real, stream: &StreamName, group: &GroupName, replay: &Replay) -> Result<()> {
+impl Defect for ReplayMarksTheEvents {
+    async fn replay(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        replay: &Replay,
+    ) -> Result<()> {
         real.backend.replay(stream, group, replay).await?;
         if let Replay::After { sequence, .. } = replay {
             let options = ReadOptions::new().with_after(*sequence);
             for event in real.backend.read(stream, &options).await? {
-                append_again(real, &event).await;
+                self.0.mark(&event);
             }
         }
         Ok(())
+    }
+    async fn read(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        options: &ReadOptions,
+    ) -> Result<Vec<Event>> {
+        self.0.show(real, stream, options).await
     }
 }
 
@@ -138,7 +209,13 @@ pub(super) struct ResetEmptiesTheLog(Marked);
 
 #[async_trait]
 impl Defect for ResetEmptiesTheLog {
-    async fn reset_group(&self, real: &Real, stream: &StreamName, group: &GroupName, options: &ResetOptions) -> Result<()> {
+    async fn reset_group(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        options: &ResetOptions,
+    ) -> Result<()> {
         real.backend.reset_group(stream, group, options).await?;
         let all = ReadOptions::new().with_limit(u32::MAX);
         for event in real.backend.read(stream, &all).await? {
@@ -146,9 +223,12 @@ impl Defect for ResetEmptiesTheLog {
         }
         Ok(())
     }
-    async fn read(&self, real: &Real, stream: &StreamName, options: &ReadOptions) -> Result<Vec<Event>> {
-        let mut events = real.backend.read(stream, options).await?;
-        events.retain(|event| !self.0.holds(event));
-        Ok(events)
+    async fn read(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        options: &ReadOptions,
+    ) -> Result<Vec<Event>> {
+        self.0.hide(real, stream, options).await
     }
 }

@@ -11,7 +11,12 @@ macro_rules! reads {
 
         #[async_trait]
         impl Defect for $type {
-            async fn read(&self, $real: &Real, $stream: &StreamName, $options: &ReadOptions) -> Result<Vec<Event>> {
+            async fn read(
+                &self,
+                $real: &Real,
+                $stream: &StreamName,
+                $options: &ReadOptions,
+            ) -> Result<Vec<Event>> {
                 $read
             }
         }
@@ -25,21 +30,37 @@ reads!(ReadIncludesAfter, |real, stream, options| {
         return Ok(events);
     }
     let after = options.after.previous();
-    real.backend.read(stream, &options.clone().with_after(after)).await
+    real.backend
+        .read(stream, &options.clone().with_after(after))
+        .await
 });
 
 reads!(ReadLimitOf0MeansAll, |real, stream, options| {
-    let limit = if options.limit == 0 { u32::MAX } else { options.limit };
-    real.backend.read(stream, &options.clone().with_limit(limit)).await
+    let limit = if options.limit == 0 {
+        u32::MAX
+    } else {
+        options.limit
+    };
+    real.backend
+        .read(stream, &options.clone().with_limit(limit))
+        .await
 });
 
 reads!(ReadGives50ByDefault, |real, stream, options| {
-    let limit = if options.limit == 100 { 50 } else { options.limit };
-    real.backend.read(stream, &options.clone().with_limit(limit)).await
+    let limit = if options.limit == 100 {
+        50
+    } else {
+        options.limit
+    };
+    real.backend
+        .read(stream, &options.clone().with_limit(limit))
+        .await
 });
 
 reads!(ReadIsAlwaysOfPartition0, |real, stream, options| {
-    real.backend.read(stream, &options.clone().with_partition(Partition::ZERO)).await
+    real.backend
+        .read(stream, &options.clone().with_partition(Partition::ZERO))
+        .await
 });
 
 reads!(ReadIsOfAllPartitions, |real, stream, options| {

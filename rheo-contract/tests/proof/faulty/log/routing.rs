@@ -5,7 +5,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rheo_core::{
-    Event, EventKey, NewEvent, Partition, PartitionCount, Result, StreamName, StreamOptions, async_trait,
+    Event, EventKey, NewEvent, Partition, PartitionCount, Result, StreamName, StreamOptions,
+    async_trait,
 };
 
 use crate::defect::{Defect, Real};
@@ -20,14 +21,29 @@ macro_rules! routes {
 
         #[async_trait]
         impl Defect for $type {
-            async fn create_stream(&self, real: &Real, stream: &StreamName, options: &StreamOptions) -> Result<()> {
+            async fn create_stream(
+                &self,
+                real: &Real,
+                stream: &StreamName,
+                options: &StreamOptions,
+            ) -> Result<()> {
                 real.backend.create_stream(stream, options).await?;
                 let mut counts = self.counts.lock().expect("not poisoned");
                 counts.insert(stream.clone(), options.partition_count.get());
                 Ok(())
             }
-            async fn append_batch(&self, real: &Real, stream: &StreamName, mut events: Vec<NewEvent>) -> Result<Vec<Event>> {
-                let known = self.counts.lock().expect("not poisoned").get(stream).copied();
+            async fn append_batch(
+                &self,
+                real: &Real,
+                stream: &StreamName,
+                mut events: Vec<NewEvent>,
+            ) -> Result<Vec<Event>> {
+                let known = self
+                    .counts
+                    .lock()
+                    .expect("not poisoned")
+                    .get(stream)
+                    .copied();
                 let $count = known.unwrap_or(1);
                 for $event in &mut events {
                     let $number = self.numbers.fetch_add(1, Ordering::SeqCst);
@@ -42,7 +58,9 @@ macro_rules! routes {
 
 routes!(KeysGoByTheSumOfTheirBytes, |event, count, _number| {
     let sum = |key: &EventKey| key.as_str().bytes().map(u32::from).sum::<u32>() % count;
-    event.partition.or(event.key.as_ref().map(sum).map(Partition::new))
+    event
+        .partition
+        .or(event.key.as_ref().map(sum).map(Partition::new))
 });
 
 routes!(KeysAreHashedAsAscii, |event, count, _number| {
@@ -60,7 +78,11 @@ routes!(KeyGoesBeforeThePartition, |event, _count, _number| {
 
 routes!(EventsWithoutKeyAreSpread, |event, count, number| {
     let none = event.partition.is_none() && event.key.is_none();
-    if none { Some(Partition::new(number % count)) } else { event.partition }
+    if none {
+        Some(Partition::new(number % count))
+    } else {
+        event.partition
+    }
 });
 
 routes!(SinglePartitionIsHashedToo, |event, count, _number| {
@@ -70,7 +92,9 @@ routes!(SinglePartitionIsHashedToo, |event, count, _number| {
 });
 
 routes!(PartitionIsWrappedAround, |event, count, _number| {
-    event.partition.map(|partition| Partition::new(partition.number() % count))
+    event
+        .partition
+        .map(|partition| Partition::new(partition.number() % count))
 });
 
 #[derive(Default)]
@@ -78,7 +102,12 @@ pub(super) struct BatchGoesToOnePartition;
 
 #[async_trait]
 impl Defect for BatchGoesToOnePartition {
-    async fn append_batch(&self, real: &Real, stream: &StreamName, mut events: Vec<NewEvent>) -> Result<Vec<Event>> {
+    async fn append_batch(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        mut events: Vec<NewEvent>,
+    ) -> Result<Vec<Event>> {
         if let [first, rest @ ..] = &mut events[..] {
             for event in rest.iter_mut().filter(|event| event.id.is_none()) {
                 event.partition = Some(first.partition.unwrap_or_default());

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use rheo_core::{Cursor, Error, Event, Page, Partition, Query, Result, Sequence, StreamName, Timestamp, async_trait};
+use rheo_core::{
+    Cursor, Error, Event, Page, Partition, Query, Result, Sequence, StreamName, Timestamp,
+    async_trait,
+};
 
 use crate::defect::{Defect, Real};
 
@@ -25,15 +28,21 @@ macro_rules! asks {
 }
 
 asks!(PartitionOf0IsNone, |query| {
-    query.partition = query.partition.filter(|partition| *partition != Partition::ZERO);
+    query.partition = query
+        .partition
+        .filter(|partition| *partition != Partition::ZERO);
 });
 
 asks!(UntilIsExclusive, |query| {
-    query.until = query.until.map(|until| until.saturating_sub(Duration::from_micros(1)));
+    query.until = query
+        .until
+        .map(|until| until.saturating_sub(Duration::from_micros(1)));
 });
 
 asks!(FromIsExclusive, |query| {
-    query.from = query.from.map(|from| from.saturating_add(Duration::from_micros(1)));
+    query.from = query
+        .from
+        .map(|from| from.saturating_add(Duration::from_micros(1)));
 });
 
 asks!(TimeRangeIsOfMilliseconds, |query| {
@@ -60,11 +69,15 @@ asks!(TimesAreSwappedIntoOrder, |query| {
 });
 
 asks!(QueryLimitOf0MeansAll, |query| {
-    query.limit = query.limit.map(|limit| if limit == 0 { u32::MAX } else { limit });
+    query.limit = query
+        .limit
+        .map(|limit| if limit == 0 { u32::MAX } else { limit });
 });
 
 asks!(QueryLimitIsSigned, |query| {
-    query.limit = query.limit.map(|limit| if limit > u32::MAX / 2 { 0 } else { limit });
+    query.limit = query
+        .limit
+        .map(|limit| if limit > u32::MAX / 2 { 0 } else { limit });
 });
 
 asks!(QueryGives50ByDefault, |query| {
@@ -87,7 +100,12 @@ macro_rules! answers {
 
         #[async_trait]
         impl Defect for $type {
-            async fn query(&self, $real: &Real, $stream: &StreamName, $query: &Query) -> Result<Page> {
+            async fn query(
+                &self,
+                $real: &Real,
+                $stream: &StreamName,
+                $query: &Query,
+            ) -> Result<Page> {
                 $answer
             }
         }
@@ -95,10 +113,20 @@ macro_rules! answers {
 }
 
 answers!(ContradictionIsInvalid, |real, stream, query| {
-    let time = query.from.zip(query.until).is_some_and(|(from, until)| from > until);
-    let sequence = query.after_sequence.zip(query.until_sequence).is_some_and(|(after, until)| after > until);
+    let time = query
+        .from
+        .zip(query.until)
+        .is_some_and(|(from, until)| from > until);
+    let sequence = query
+        .after_sequence
+        .zip(query.until_sequence)
+        .is_some_and(|(after, until)| after > until);
     if time || sequence {
-        return Err(Error::invalid("until", "an end before the beginning", "a range"));
+        return Err(Error::invalid(
+            "until",
+            "an end before the beginning",
+            "a range",
+        ));
     }
     real.backend.query(stream, query).await
 });
@@ -106,8 +134,14 @@ answers!(ContradictionIsInvalid, |real, stream, query| {
 answers!(LimitOf0HasANextPage, |real, stream, query| {
     let mut page = real.backend.query(stream, query).await?;
     if query.limit == Some(0) {
-        let first = real.backend.query(stream, &query.clone().with_limit(1)).await?;
-        page.next = first.events.first().map(|event: &Event| Cursor::after(event, query.order));
+        let first = real
+            .backend
+            .query(stream, &query.clone().with_limit(1))
+            .await?;
+        page.next = first
+            .events
+            .first()
+            .map(|event: &Event| Cursor::after(event, query.order));
     }
     Ok(page)
 });

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-use rheo_core::{Cursor, Direction, Error, Order, OrderBy, Page, Query, Result, StreamName, async_trait};
+use rheo_core::{
+    Cursor, Direction, Error, Order, OrderBy, Page, Query, Result, StreamName, async_trait,
+};
 
 use crate::defect::{Defect, Real};
 
@@ -34,7 +36,8 @@ impl Defect for CursorIsAnOffset {
         let limit = query.limit() as usize;
         events.truncate(limit);
         let ended = offset + events.len();
-        let next = (limit > 0 && events.len() == limit).then(|| Cursor::from_text(format!("{order}+{ended}")));
+        let next = (limit > 0 && events.len() == limit)
+            .then(|| Cursor::from_text(format!("{order}+{ended}")));
         Ok(Page { events, next })
     }
 }
@@ -44,7 +47,13 @@ impl Defect for CursorIsAnOffset {
 struct Remembered(Mutex<HashMap<String, Cursor>>);
 
 impl Remembered {
-    async fn query(&self, real: &Real, stream: &StreamName, query: &Query, is_once: bool) -> Result<Page> {
+    async fn query(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        query: &Query,
+        is_once: bool,
+    ) -> Result<Page> {
         let mut query = query.clone();
         if let Some(cursor) = &query.cursor {
             let mut known = self.0.lock().expect("not poisoned");
@@ -123,7 +132,9 @@ impl Defect for CursorHoldsTheFilters {
             query.cursor = Some(Cursor::from_text(text));
         }
         let mut page = real.backend.query(stream, &query).await?;
-        page.next = page.next.map(|next| Cursor::from_text(format!("{filters}|{next}")));
+        page.next = page
+            .next
+            .map(|next| Cursor::from_text(format!("{filters}|{next}")));
         Ok(page)
     }
 }
@@ -152,11 +163,15 @@ pub(super) struct CursorHasNoChecksum(Mutex<HashMap<String, Cursor>>);
 #[async_trait]
 impl Defect for CursorHasNoChecksum {
     async fn query(&self, real: &Real, stream: &StreamName, query: &Query) -> Result<Page> {
-        let position = |text: &str| text.rsplit_once('.').map(|(position, _)| position.to_owned());
+        let position = |text: &str| {
+            text.rsplit_once('.')
+                .map(|(position, _)| position.to_owned())
+        };
         let mut query = query.clone();
         if let Some(cursor) = &query.cursor {
             let known = self.0.lock().expect("not poisoned");
-            let found = position(cursor.as_str()).and_then(|position| known.get(&position).cloned());
+            let found =
+                position(cursor.as_str()).and_then(|position| known.get(&position).cloned());
             query.cursor = found.or(query.cursor.clone());
         }
         let page = real.backend.query(stream, &query).await?;

@@ -3,7 +3,8 @@
 use std::sync::Mutex;
 
 use rheo_core::{
-    Cursor, Event, JsonObject, Page, Query, Result, StreamName, StreamOptions, async_trait, json_equal,
+    Cursor, Event, JsonObject, Page, Query, Result, StreamName, StreamOptions, async_trait,
+    json_equal,
 };
 use serde_json::Value;
 
@@ -22,7 +23,10 @@ pub(super) async fn page_of(
     events.retain(matches);
     let limit = query.limit() as usize;
     events.truncate(limit);
-    let next = events.last().filter(|_| events.len() == limit).map(|last| Cursor::after(last, query.order));
+    let next = events
+        .last()
+        .filter(|_| events.len() == limit)
+        .map(|last| Cursor::after(last, query.order));
     Ok(Page { events, next })
 }
 
@@ -64,58 +68,152 @@ fn like(text: &str, pattern: &str) -> bool {
     }
 }
 
-filters!(TypesAreComparedByLike, |query| { query.event_type = None; }, |event, given| {
-    given.event_type.as_ref().is_none_or(|wanted| like(event.event_type.as_str(), wanted.as_str()))
-});
+filters!(
+    TypesAreComparedByLike,
+    |query| {
+        query.event_type = None;
+    },
+    |event, given| {
+        given
+            .event_type
+            .as_ref()
+            .is_none_or(|wanted| like(event.event_type.as_str(), wanted.as_str()))
+    }
+);
 
-filters!(TypesAreComparedWithoutCase, |query| { query.event_type = None; }, |event, given| {
-    let folded = event.event_type.as_str().to_lowercase();
-    given.event_type.as_ref().is_none_or(|wanted| wanted.as_str().to_lowercase() == folded)
-});
+filters!(
+    TypesAreComparedWithoutCase,
+    |query| {
+        query.event_type = None;
+    },
+    |event, given| {
+        let folded = event.event_type.as_str().to_lowercase();
+        given
+            .event_type
+            .as_ref()
+            .is_none_or(|wanted| wanted.as_str().to_lowercase() == folded)
+    }
+);
 
-filters!(KeysAreComparedByLike, |query| { query.key = None; }, |event, given| {
-    let like = |wanted: &str| event.key.as_ref().is_some_and(|key| like(key.as_str(), wanted));
-    given.key.as_ref().is_none_or(|wanted| like(wanted.as_str()))
-});
+filters!(
+    KeysAreComparedByLike,
+    |query| {
+        query.key = None;
+    },
+    |event, given| {
+        let like = |wanted: &str| {
+            event
+                .key
+                .as_ref()
+                .is_some_and(|key| like(key.as_str(), wanted))
+        };
+        given
+            .key
+            .as_ref()
+            .is_none_or(|wanted| like(wanted.as_str()))
+    }
+);
 
-filters!(KeysAreComparedWithoutTheirBlanks, |query| { query.key = None; }, |event, given| {
-    let trimmed = event.key.as_ref().map(|key| key.as_str().trim());
-    given.key.as_ref().is_none_or(|wanted| trimmed == Some(wanted.as_str().trim()))
-});
+filters!(
+    KeysAreComparedWithoutTheirBlanks,
+    |query| {
+        query.key = None;
+    },
+    |event, given| {
+        let trimmed = event.key.as_ref().map(|key| key.as_str().trim());
+        given
+            .key
+            .as_ref()
+            .is_none_or(|wanted| trimmed == Some(wanted.as_str().trim()))
+    }
+);
 
-filters!(MissingKeyIsFoundByNull, |query| { query.key = None; }, |event, given| {
-    let key = event.key.as_ref().map_or("null", |key| key.as_str());
-    given.key.as_ref().is_none_or(|wanted| wanted.as_str() == key)
-});
+filters!(
+    MissingKeyIsFoundByNull,
+    |query| {
+        query.key = None;
+    },
+    |event, given| {
+        let key = event.key.as_ref().map_or("null", |key| key.as_str());
+        given
+            .key
+            .as_ref()
+            .is_none_or(|wanted| wanted.as_str() == key)
+    }
+);
 
 fn has(object: &JsonObject, field: &str, wanted: &Value) -> bool {
-    object.get(field).is_some_and(|value| json_equal(value, wanted))
+    object
+        .get(field)
+        .is_some_and(|value| json_equal(value, wanted))
 }
 
-filters!(MetadataIsSearchedInThePayload, |query| { query.metadata.clear(); }, |event, given| {
-    given.metadata.iter().all(|(field, wanted)| has(&event.payload, field, wanted))
-});
+filters!(
+    MetadataIsSearchedInThePayload,
+    |query| {
+        query.metadata.clear();
+    },
+    |event, given| {
+        given
+            .metadata
+            .iter()
+            .all(|(field, wanted)| has(&event.payload, field, wanted))
+    }
+);
 
-filters!(PayloadIsSearchedInBoth, |query| { query.payload.clear(); }, |event, given| {
-    let in_both = |(field, wanted): (&String, &Value)| {
-        has(&event.payload, field, wanted) || has(&event.metadata, field, wanted)
-    };
-    given.payload.iter().all(in_both)
-});
+filters!(
+    PayloadIsSearchedInBoth,
+    |query| {
+        query.payload.clear();
+    },
+    |event, given| {
+        let in_both = |(field, wanted): (&String, &Value)| {
+            has(&event.payload, field, wanted) || has(&event.metadata, field, wanted)
+        };
+        given.payload.iter().all(in_both)
+    }
+);
 
-filters!(OneOfThePayloadFieldsIsEnough, |query| { query.payload.clear(); }, |event, given| {
-    let any = given.payload.iter().any(|(field, wanted)| has(&event.payload, field, wanted));
-    given.payload.is_empty() || any
-});
+filters!(
+    OneOfThePayloadFieldsIsEnough,
+    |query| {
+        query.payload.clear();
+    },
+    |event, given| {
+        let any = given
+            .payload
+            .iter()
+            .any(|(field, wanted)| has(&event.payload, field, wanted));
+        given.payload.is_empty() || any
+    }
+);
 
-filters!(TypeIsLeftOutWhereThereIsAKey, |query| { query.event_type = None; }, |event, given| {
-    given.event_type.as_ref().is_none_or(|wanted| *wanted == event.event_type || given.key.is_some())
-});
+filters!(
+    TypeIsLeftOutWhereThereIsAKey,
+    |query| {
+        query.event_type = None;
+    },
+    |event, given| {
+        given
+            .event_type
+            .as_ref()
+            .is_none_or(|wanted| *wanted == event.event_type || given.key.is_some())
+    }
+);
 
-filters!(MetadataIsLeftOutWhereThereIsAPayload, |query| { query.metadata.clear(); }, |event, given| {
-    let all = given.metadata.iter().all(|(field, wanted)| has(&event.metadata, field, wanted));
-    all || !given.payload.is_empty()
-});
+filters!(
+    MetadataIsLeftOutWhereThereIsAPayload,
+    |query| {
+        query.metadata.clear();
+    },
+    |event, given| {
+        let all = given
+            .metadata
+            .iter()
+            .all(|(field, wanted)| has(&event.metadata, field, wanted));
+        all || !given.payload.is_empty()
+    }
+);
 
 /// Finds by an index that knows nothing of streams.
 #[derive(Default)]
@@ -125,9 +223,17 @@ pub(super) struct IndexesAreOverAllStreams {
 
 #[async_trait]
 impl Defect for IndexesAreOverAllStreams {
-    async fn create_stream(&self, real: &Real, stream: &StreamName, options: &StreamOptions) -> Result<()> {
+    async fn create_stream(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        options: &StreamOptions,
+    ) -> Result<()> {
         real.backend.create_stream(stream, options).await?;
-        self.streams.lock().expect("not poisoned").push(stream.clone());
+        self.streams
+            .lock()
+            .expect("not poisoned")
+            .push(stream.clone());
         Ok(())
     }
     async fn query(&self, real: &Real, stream: &StreamName, query: &Query) -> Result<Page> {
@@ -135,7 +241,8 @@ impl Defect for IndexesAreOverAllStreams {
         if query.needs_secondary_indexes() && query.cursor.is_none() {
             let streams = self.streams.lock().expect("not poisoned").clone();
             for other in streams.iter().filter(|other| *other != stream) {
-                page.events.extend(real.backend.query(other, query).await?.events);
+                page.events
+                    .extend(real.backend.query(other, query).await?.events);
             }
         }
         Ok(page)

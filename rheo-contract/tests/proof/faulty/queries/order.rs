@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::sync::Mutex;
 
 use rheo_core::{
-    ConsumerId, Cursor, Direction, Event, FetchOptions, GroupName, GroupOptions, OrderBy, Page, Position, Query, Result,
-    StreamName, async_trait,
+    ConsumerId, Cursor, Direction, Event, FetchOptions, GroupName, GroupOptions, OrderBy, Page,
+    Position, Query, Result, StreamName, async_trait,
 };
 
 use crate::defect::{Defect, Real};
@@ -21,18 +21,23 @@ async fn everything(real: &Real, stream: &StreamName, query: &Query) -> Result<V
 fn page(mut events: Vec<Event>, query: &Query) -> Result<Page> {
     if let Some(cursor) = &query.cursor {
         let ended = cursor.position(query.order)?;
-        let last = events.iter().position(|event| Position::from(event) == ended);
+        let last = events
+            .iter()
+            .position(|event| Position::from(event) == ended);
         events.drain(..last.map_or(0, |at| at + 1));
     }
     let limit = query.limit() as usize;
     events.truncate(limit);
-    let next = events.last().filter(|_| events.len() == limit).map(|last| Cursor::after(last, query.order));
+    let next = events
+        .last()
+        .filter(|_| events.len() == limit)
+        .map(|last| Cursor::after(last, query.order));
     Ok(Page { events, next })
 }
 
-/// Orders by `$key`, reversed where the query descends if `$reverses`.
+/// Orders by `$key`, and the other way round where the query descends.
 macro_rules! orders {
-    ($type:ident, $by:ident, |$event:ident| $key:expr, |$direction:ident| $reverses:expr) => {
+    ($type:ident, $by:ident, |$event:ident| $key:expr) => {
         #[derive(Default)]
         pub(super) struct $type;
 
@@ -46,8 +51,7 @@ macro_rules! orders {
                 real.backend.query(stream, query).await?;
                 let mut events = everything(real, stream, query).await?;
                 events.sort_by_key(|$event| $key);
-                let $direction = query.order.direction;
-                if $reverses {
+                if query.order.direction == Direction::Descending {
                     events.reverse();
                 }
                 page(events, query)
@@ -58,19 +62,21 @@ macro_rules! orders {
 
 orders!(TiesOfSequencesComeBackwards, Sequence, |event| {
     (event.sequence, std::cmp::Reverse(event.partition))
-}, |direction| direction == Direction::Descending);
-
-orders!(OrderBySequenceIsByPartition, Sequence, |event| (event.partition, event.sequence), |direction| {
-    direction == Direction::Descending
 });
+
+orders!(OrderBySequenceIsByPartition, Sequence, |event| (
+    event.partition,
+    event.sequence
+));
 
 orders!(OrderByTimestampIsThenByPartition, Timestamp, |event| {
     (event.timestamp, event.partition, event.sequence)
-}, |direction| direction == Direction::Descending);
-
-orders!(OrderByTimestampIsThatOfTheLog, Timestamp, |event| (event.sequence, event.partition), |direction| {
-    direction == Direction::Descending
 });
+
+orders!(OrderByTimestampIsThatOfTheLog, Timestamp, |event| (
+    event.sequence,
+    event.partition
+));
 
 /// Descending turns the first key round and leaves the others.
 #[derive(Default)]
@@ -85,7 +91,9 @@ impl Defect for TiesNeverDescend {
             events.reverse();
             match query.order.by {
                 OrderBy::Sequence => events.sort_by_key(|event| std::cmp::Reverse(event.sequence)),
-                OrderBy::Timestamp => events.sort_by_key(|event| std::cmp::Reverse(event.timestamp)),
+                OrderBy::Timestamp => {
+                    events.sort_by_key(|event| std::cmp::Reverse(event.timestamp))
+                }
             }
         }
         page(events, query)
@@ -102,12 +110,18 @@ macro_rules! goes_on {
         impl Defect for $type {
             async fn query(&self, real: &Real, stream: &StreamName, query: &Query) -> Result<Page> {
                 let real_page = real.backend.query(stream, query).await?;
-                let Some(cursor) = query.cursor.as_ref().filter(|_| matches!(query.order.by, $by)) else {
+                let Some(cursor) = query
+                    .cursor
+                    .as_ref()
+                    .filter(|_| matches!(query.order.by, $by))
+                else {
                     return Ok(real_page);
                 };
                 let $ended = cursor.position(query.order)?;
                 let mut events = everything(real, stream, query).await?;
-                let last = events.iter().position(|event| Position::from(event) == $ended);
+                let last = events
+                    .iter()
+                    .position(|event| Position::from(event) == $ended);
                 let last = last.unwrap_or_default();
                 let mut at = 0;
                 events.retain(|$event| {
@@ -122,9 +136,17 @@ macro_rules! goes_on {
     };
 }
 
-goes_on!(CursorIsTheSequenceAlone, OrderBy::Sequence, |event, ended| event.sequence != ended.sequence);
+goes_on!(
+    CursorIsTheSequenceAlone,
+    OrderBy::Sequence,
+    |event, ended| event.sequence != ended.sequence
+);
 
-goes_on!(CursorIsTheTimestampAlone, OrderBy::Timestamp, |event, ended| event.timestamp != ended.timestamp);
+goes_on!(
+    CursorIsTheTimestampAlone,
+    OrderBy::Timestamp,
+    |event, ended| event.timestamp != ended.timestamp
+);
 
 goes_on!(CursorIsInclusive, _, |_event, _ended| true);
 
@@ -144,7 +166,10 @@ impl Defect for PageEndsAfterTenThatDoNotMatch {
         let mut events = looked_at.events;
         events.retain(|event| query.matches(event));
         if events.len() < query.limit() as usize {
-            return Ok(Page { events, next: looked_at.next });
+            return Ok(Page {
+                events,
+                next: looked_at.next,
+            });
         }
         real.backend.query(stream, query).await
     }
@@ -158,9 +183,18 @@ pub(super) struct QueriesClaimEvents {
 
 #[async_trait]
 impl Defect for QueriesClaimEvents {
-    async fn create_group(&self, real: &Real, stream: &StreamName, group: &GroupName, options: &GroupOptions) -> Result<()> {
+    async fn create_group(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        options: &GroupOptions,
+    ) -> Result<()> {
         real.backend.create_group(stream, group, options).await?;
-        self.groups.lock().expect("not poisoned").insert((stream.clone(), group.clone()));
+        self.groups
+            .lock()
+            .expect("not poisoned")
+            .insert((stream.clone(), group.clone()));
         Ok(())
     }
     async fn query(&self, real: &Real, stream: &StreamName, query: &Query) -> Result<Page> {

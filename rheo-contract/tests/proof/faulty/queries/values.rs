@@ -23,8 +23,14 @@ macro_rules! compares {
                 rest.metadata = BTreeMap::new();
                 page_of(real, stream, query, |event| {
                     rest.matches(event)
-                        && query.payload.iter().all(|(field, wanted)| has(&event.payload, field, wanted))
-                        && query.metadata.iter().all(|(field, wanted)| has(&event.metadata, field, wanted))
+                        && query
+                            .payload
+                            .iter()
+                            .all(|(field, wanted)| has(&event.payload, field, wanted))
+                        && query
+                            .metadata
+                            .iter()
+                            .all(|(field, wanted)| has(&event.metadata, field, wanted))
                 })
                 .await
             }
@@ -33,11 +39,15 @@ macro_rules! compares {
 }
 
 fn text(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
 }
 
 compares!(ValuesAreComparedAsText, |object, field, wanted| {
-    object.get(field).is_some_and(|value| text(value) == text(wanted))
+    object
+        .get(field)
+        .is_some_and(|value| text(value) == text(wanted))
 });
 
 compares!(MissingFieldsAreNull, |object, field, wanted| {
@@ -45,10 +55,16 @@ compares!(MissingFieldsAreNull, |object, field, wanted| {
 });
 
 compares!(NullIsFoundNowhere, |object, field, wanted| {
-    !wanted.is_null() && object.get(field).is_some_and(|value| json_equal(value, wanted))
+    !wanted.is_null()
+        && object
+            .get(field)
+            .is_some_and(|value| json_equal(value, wanted))
 });
 
-compares!(NumbersAreComparedAsTheyAreWritten, |object, field, wanted| object.get(field) == Some(wanted));
+compares!(
+    NumbersAreComparedAsTheyAreWritten,
+    |object, field, wanted| object.get(field) == Some(wanted)
+);
 
 /// Equal by `scalar`, or of equal items and fields.
 fn equal(left: &Value, right: &Value, scalar: fn(&Value, &Value) -> bool) -> bool {
@@ -57,7 +73,8 @@ fn equal(left: &Value, right: &Value, scalar: fn(&Value, &Value) -> bool) -> boo
             left.len() == right.len() && left.iter().zip(right).all(|(l, r)| equal(l, r, scalar))
         }
         (Value::Object(left), Value::Object(right)) => {
-            let same = |(name, l): (&String, &Value)| right.get(name).is_some_and(|r| equal(l, r, scalar));
+            let same =
+                |(name, l): (&String, &Value)| right.get(name).is_some_and(|r| equal(l, r, scalar));
             left.len() == right.len() && left.iter().all(same)
         }
         _ => scalar(left, right),
@@ -69,29 +86,39 @@ compares!(NumbersAreComparedAsDoubles, |object, field, wanted| {
         (Some(l), Some(r)) => l.to_bits() == r.to_bits() || (l == 0.0 && r == 0.0),
         _ => l == r,
     };
-    object.get(field).is_some_and(|value| equal(value, wanted, scalar))
+    object
+        .get(field)
+        .is_some_and(|value| equal(value, wanted, scalar))
 });
 
 compares!(TrueIs1, |object, field, wanted| {
     let scalar = |l: &Value, r: &Value| {
-        let number = |value: &Value| value.as_bool().map_or(value.clone(), |is| json!(u8::from(is)));
+        let number = |value: &Value| {
+            value
+                .as_bool()
+                .map_or(value.clone(), |is| json!(u8::from(is)))
+        };
         json_equal(&number(l), &number(r))
     };
-    object.get(field).is_some_and(|value| equal(value, wanted, scalar))
+    object
+        .get(field)
+        .is_some_and(|value| equal(value, wanted, scalar))
 });
 
 /// As `@>`: everything wanted is somewhere in there.
 fn contains(value: &Value, wanted: &Value) -> bool {
     match (value, wanted) {
-        (Value::Object(value), Value::Object(wanted)) => {
-            wanted.iter().all(|(name, wanted)| value.get(name).is_some_and(|value| contains(value, wanted)))
-        }
+        (Value::Object(value), Value::Object(wanted)) => wanted
+            .iter()
+            .all(|(name, wanted)| value.get(name).is_some_and(|value| contains(value, wanted))),
         (value, wanted) => json_equal(value, wanted),
     }
 }
 
 compares!(ObjectsAreComparedByContainment, |object, field, wanted| {
-    object.get(field).is_some_and(|value| contains(value, wanted))
+    object
+        .get(field)
+        .is_some_and(|value| contains(value, wanted))
 });
 
 fn written(fields: &Map<String, Value>) -> String {
@@ -137,7 +164,9 @@ compares!(OperatorsAreRun, |object, field, wanted| {
 });
 
 compares!(FieldNamesArePaths, |object, field, wanted| {
-    let whole = object.get(field).is_some_and(|value| json_equal(value, wanted));
+    let whole = object
+        .get(field)
+        .is_some_and(|value| json_equal(value, wanted));
     let (outer, inner) = field.split_once('.').unwrap_or((field, ""));
     let nested = object.get(outer).and_then(|value| value.get(inner));
     whole || nested.is_some_and(|value| json_equal(value, wanted))
