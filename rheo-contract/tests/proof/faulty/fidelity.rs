@@ -73,10 +73,10 @@ pub(super) const FAULTY: &[Faulty] = &[
         DeadLettersAreStampedAnew: "the event of a dead letter has the time at which it became one",
         says: "the events of the dead letters",
         kills: [
+            "fidelity::LOG-5::a_dead_letter_holds_the_same_event",
             "dead_letters::DLQ-5::a_dead_letter_keeps_event_attempt_reason_and_time",
             "dead_letters::DLQ-5::a_retry_at_the_last_attempt_makes_a_whole_dead_letter",
             "dead_letters::DLQ-5::an_expiry_at_the_last_attempt_makes_a_whole_dead_letter",
-            "fidelity::LOG-5::a_dead_letter_holds_the_same_event",
             "settling::DLQ-3::a_lease_lost_at_the_last_attempt_becomes_a_dead_letter",
         ],
     },

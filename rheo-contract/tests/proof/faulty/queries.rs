@@ -199,17 +199,17 @@ pub(super) const FAULTY: &[Faulty] = &[
         MissingStreamIsEmptyToQueries: "querying a missing stream is Ok and empty",
         says: "Err(StreamNotFound)",
         kills: [
+            "queries::ERR-6::querying_a_missing_stream_is_an_error",
             "input::ERR-6::querying_nothing_excuses_no_bad_input",
             "input::ERR-6::the_stream_is_looked_up_before_the_group",
-            "queries::ERR-6::querying_a_missing_stream_is_an_error",
         ],
     },
     faulty! {
         QueryOf0AsksForNoStream: "a query with limit 0 does not look for the stream",
         says: "Err(StreamNotFound)",
         kills: [
-            "input::ERR-6::querying_nothing_excuses_no_bad_input",
             "queries::ERR-6::querying_a_missing_stream_is_an_error",
+            "input::ERR-6::querying_nothing_excuses_no_bad_input",
             "unavailable::ERR-6::no_store_comes_before_nothing_to_do",
         ],
     },
@@ -490,8 +490,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         LimitOf0AsksForNoCursor: "with limit 0 the cursor is not looked at",
         says: "Err(Invalid)",
         kills: [
-            "input::ERR-6::querying_nothing_excuses_no_bad_input",
             "queries::ERR-6::a_limit_of_0_excuses_no_damaged_cursor",
+            "input::ERR-6::querying_nothing_excuses_no_bad_input",
         ],
     },
     faulty! {
