@@ -4,10 +4,31 @@ use std::sync::LazyLock;
 
 use crate::case::Case;
 
+mod batches;
+mod capabilities;
+mod dead_letters;
+mod delivery;
+mod distribution;
+mod durability;
+mod fidelity;
+mod input;
+mod inspect;
+mod leases;
+mod lifecycle;
+mod log;
+mod partitions;
+mod progress;
+mod queries;
+mod receipts;
+mod replay;
+mod reset;
+mod settling;
+mod streams;
+mod unavailable;
+mod wakeup;
+
 macro_rules! groups {
     ($($group:ident),+ $(,)?) => {
-        $(mod $group;)+
-
         /// The groups, in the order of listings and certificates.
         const GROUPS: &[(&str, &[Case])] = &[$((stringify!($group), $group::CASES),)+];
     };

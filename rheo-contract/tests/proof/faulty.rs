@@ -41,10 +41,31 @@ macro_rules! faulty {
     };
 }
 
+mod batches;
+mod capabilities;
+mod dead_letters;
+mod delivery;
+mod distribution;
+mod durability;
+mod fidelity;
+mod input;
+mod inspect;
+mod leases;
+mod lifecycle;
+mod log;
+mod partitions;
+mod progress;
+mod queries;
+mod receipts;
+mod replay;
+mod reset;
+mod settling;
+mod streams;
+mod unavailable;
+mod wakeup;
+
 macro_rules! groups {
     ($($group:ident),+ $(,)?) => {
-        $(mod $group;)+
-
         const GROUPS: &[&[Faulty]] = &[$($group::FAULTY,)+];
     };
 }
