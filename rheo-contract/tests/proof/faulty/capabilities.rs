@@ -220,12 +220,11 @@ impl Defect for DeclaresMoreOnceThereAreGroups {
     async fn dead_letters(
         &self,
         real: &Real,
-        stream: &StreamName,
-        group: &GroupName,
-        options: &DeadLetterOptions,
+        _: &StreamName,
+        _: &GroupName,
+        _: &DeadLetterOptions,
     ) -> Result<Vec<DeadLetter>> {
         real.backend.ping().await?;
-        let _ = (stream, group, options);
         Err(unsupported(Operation::DeadLetters, DEAD_LETTERS))
     }
 }

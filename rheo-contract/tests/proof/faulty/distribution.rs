@@ -32,13 +32,17 @@ pub(super) const FAULTY: &[Faulty] = &[
         ],
     },
     faulty! {
-        SettlesAreDecidedByTheHandle: "a handle takes the leases that it has given for current until it settles them",
+        RenewsWhatItGave: "a handle renews the leases that it has given until it settles or replaces them itself",
         says: "Err(StaleLease)",
         kills: [
             "distribution::DST-1::a_lease_settled_elsewhere_is_stale",
-            "distribution::DST-1::of_settles_on_two_handles_one_wins",
             "distribution::DST-1::a_lease_replaced_elsewhere_is_stale",
         ],
+    },
+    faulty! {
+        RepeatedAcksAreFine: "an ack that is repeated on one handle is Ok",
+        says: "the settles that won",
+        kills: ["distribution::DST-1::of_settles_on_two_handles_one_wins"],
     },
     faulty! {
         ReclaimsByTheExpiryItGave: "a handle reclaims its leases by the expiry that it gave them",
@@ -190,17 +194,24 @@ impl Defect for ClaimsLiveInTheHandle {
     }
 }
 
+/// What the handle believes to be the current claims.
 #[derive(Default)]
-struct SettlesAreDecidedByTheHandle(Mutex<HashSet<LeaseId>>);
+struct RenewsWhatItGave(Mutex<HashMap<(GroupName, EventId), LeaseId>>);
 
-impl SettlesAreDecidedByTheHandle {
-    fn settle(&self, id: &LeaseId) -> bool {
-        self.0.lock().expect("not poisoned").remove(id)
+impl RenewsWhatItGave {
+    fn forget(&self, lease: &Lease) {
+        let event = (lease.group.clone(), lease.event.id);
+        self.0.lock().expect("not poisoned").remove(&event);
+    }
+    fn holds(&self, lease: &Lease) -> bool {
+        let event = (lease.group.clone(), lease.event.id);
+        let held = self.0.lock().expect("not poisoned");
+        held.get(&event) == Some(&lease.lease_id)
     }
 }
 
 #[async_trait]
-impl Defect for SettlesAreDecidedByTheHandle {
+impl Defect for RenewsWhatItGave {
     async fn fetch(
         &self,
         real: &Real,
@@ -210,26 +221,19 @@ impl Defect for SettlesAreDecidedByTheHandle {
     ) -> Result<Vec<Lease>> {
         let leases = real.backend.fetch(stream, group, options).await?;
         let mut held = self.0.lock().expect("not poisoned");
-        held.extend(leases.iter().map(|lease| lease.lease_id.clone()));
+        let claim = |lease: &Lease| ((group.clone(), lease.event.id), lease.lease_id.clone());
+        held.extend(leases.iter().map(claim));
         Ok(leases)
     }
     async fn renew(&self, real: &Real, lease: &Lease, duration: LeaseDuration) -> Result<Lease> {
-        let renewed = real.backend.renew(lease, duration).await;
-        let is_held = self.0.lock().expect("not poisoned").contains(&lease.lease_id);
-        if renewed == Err(Error::StaleLease) && is_held {
-            return Ok(lease.clone());
+        match real.backend.renew(lease, duration).await {
+            Err(Error::StaleLease) if self.holds(lease) => Ok(lease.clone()),
+            renewed => renewed,
         }
-        renewed
     }
     async fn ack(&self, real: &Real, lease: &Lease) -> Result<()> {
-        match real.backend.ack(lease).await {
-            Err(Error::StaleLease) if self.settle(&lease.lease_id) => Ok(()),
-            Ok(()) => {
-                self.settle(&lease.lease_id);
-                Ok(())
-            }
-            refused => refused,
-        }
+        self.forget(lease);
+        real.backend.ack(lease).await
     }
     async fn retry(
         &self,
@@ -237,14 +241,46 @@ impl Defect for SettlesAreDecidedByTheHandle {
         lease: &Lease,
         options: &RetryOptions,
     ) -> Result<RetryOutcome> {
-        let outcome = real.backend.retry(lease, options).await?;
-        self.settle(&lease.lease_id);
-        Ok(outcome)
+        self.forget(lease);
+        real.backend.retry(lease, options).await
     }
     async fn reject(&self, real: &Real, lease: &Lease, reason: &Reason) -> Result<()> {
-        real.backend.reject(lease, reason).await?;
-        self.settle(&lease.lease_id);
-        Ok(())
+        self.forget(lease);
+        real.backend.reject(lease, reason).await
+    }
+    async fn replay(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        replay: &Replay,
+    ) -> Result<()> {
+        self.0.lock().expect("not poisoned").clear();
+        real.backend.replay(stream, group, replay).await
+    }
+    async fn reset_group(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        options: &ResetOptions,
+    ) -> Result<()> {
+        self.0.lock().expect("not poisoned").clear();
+        real.backend.reset_group(stream, group, options).await
+    }
+}
+
+#[derive(Default)]
+struct RepeatedAcksAreFine(Mutex<HashSet<LeaseId>>);
+
+#[async_trait]
+impl Defect for RepeatedAcksAreFine {
+    async fn ack(&self, real: &Real, lease: &Lease) -> Result<()> {
+        let is_new = self.0.lock().expect("not poisoned").insert(lease.lease_id.clone());
+        match real.backend.ack(lease).await {
+            Err(Error::StaleLease) if !is_new => Ok(()),
+            acked => acked,
+        }
     }
 }
 

@@ -51,7 +51,7 @@ pub(super) const FAULTY: &[Faulty] = &[
     },
     faulty! {
         CloseGivesLeasesBack: "closing gives the handle's leases back",
-        says: "no claimable event",
+        says: "the claimable sequences",
         kills: ["durability::DUR-1::the_expiry_of_a_lease_survives"],
     },
     faulty! {
@@ -71,7 +71,7 @@ pub(super) const FAULTY: &[Faulty] = &[
     },
     faulty! {
         DelaysEndAtClose: "closing ends the delays of the handle's retries",
-        says: "no claimable event",
+        says: "the claimable sequences",
         kills: ["durability::DUR-1::the_delay_of_a_retry_survives"],
     },
     faulty! {

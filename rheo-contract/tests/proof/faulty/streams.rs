@@ -155,11 +155,6 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: ["streams::STR-1::a_duplicate_does_not_change_the_partitions"],
     },
     faulty! {
-        CreatorsLookThenInsert: "creators look whether the stream is there, and insert or update later",
-        says: "the creators that won",
-        kills: ["streams::STR-1::of_concurrent_creators_one_wins"],
-    },
-    faulty! {
         StreamNamesFoldCase: "names of streams are compared in lower case",
         says: "the last operation to succeed",
         kills: [
@@ -265,7 +260,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         ],
     },
     faulty! {
-        DollarFieldsComeBackEscaped: "a `$` at the start of a field name comes back as another character",
+        DollarFieldsComeBackEscaped: "a `${` at the start of a field name comes back as other characters",
         says: "the payload",
         kills: [
             "streams::STR-3::text_that_looks_like_a_command_is_kept",
@@ -515,28 +510,6 @@ impl Defect for DuplicateStreamChangesPartitions {
         match real.backend.read(stream, options).await {
             Err(Error::Invalid(_)) if count > Some(options.partition.number()) => Ok(Vec::new()),
             read => read,
-        }
-    }
-}
-
-#[derive(Default)]
-struct CreatorsLookThenInsert;
-
-#[async_trait]
-impl Defect for CreatorsLookThenInsert {
-    async fn create_stream(
-        &self,
-        real: &Real,
-        stream: &StreamName,
-        options: &StreamOptions,
-    ) -> Result<()> {
-        if real.backend.read(stream, &ReadOptions::new()).await.is_ok() {
-            return real.backend.create_stream(stream, options).await;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-        match real.backend.create_stream(stream, options).await {
-            Err(Error::AlreadyExists(_)) => Ok(()),
-            created => created,
         }
     }
 }
@@ -858,8 +831,8 @@ impl Defect for DollarFieldsComeBackEscaped {
                 continue;
             };
             let fields = fields.into_iter().map(|(name, value)| {
-                let name = match name.strip_prefix('$') {
-                    Some(rest) => format!("\u{ff04}{rest}"),
+                let name = match name.strip_prefix("${") {
+                    Some(rest) => format!("\u{ff04}{{{rest}"),
                     None => name,
                 };
                 (name, value)
