@@ -323,6 +323,8 @@ async fn a_lease_settled_elsewhere_is_stale(t: Fixture) -> Outcome {
     there.backend.retry(&leases[1], &RetryOptions::new()).await?;
 
     for lease in &leases {
+        let renewed = t.backend.renew(lease, LeaseDuration::default()).await;
+        expect_error(renewed, ErrorKind::StaleLease)?;
         expect_error(t.backend.ack(lease).await, ErrorKind::StaleLease)?;
     }
     here.expect_claimable("a", &[2]).await?;

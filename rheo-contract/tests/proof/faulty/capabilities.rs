@@ -136,6 +136,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the last operation to succeed",
         kills: [
             "capabilities::CAP-6::a_filtered_query_is_refused",
+            "distribution::DST-1::a_cursor_goes_on_elsewhere",
+            "durability::DUR-1::a_cursor_survives",
             "fidelity::LOG-5::a_query_gives_the_same_event",
             "input::ERR-6::querying_nothing_excuses_no_bad_input",
             "input::ERR-6::the_stream_is_looked_up_before_the_group",
@@ -220,12 +222,11 @@ impl Defect for DeclaresMoreOnceThereAreGroups {
     async fn dead_letters(
         &self,
         real: &Real,
-        stream: &StreamName,
-        group: &GroupName,
-        options: &DeadLetterOptions,
+        _: &StreamName,
+        _: &GroupName,
+        _: &DeadLetterOptions,
     ) -> Result<Vec<DeadLetter>> {
         real.backend.ping().await?;
-        let _ = (stream, group, options);
         Err(unsupported(Operation::DeadLetters, DEAD_LETTERS))
     }
 }

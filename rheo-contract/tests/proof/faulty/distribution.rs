@@ -28,27 +28,106 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the claimed sequences",
         kills: [
             "distribution::DST-1::two_handles_share_the_events",
+            "delivery::DLV-2::a_start_after_a_sequence_is_exclusive",
+            "delivery::DLV-2::a_start_after_a_sequence_is_for_every_partition",
+            "delivery::DLV-2::a_start_at_a_time_goes_by_the_lowest_sequence",
+            "delivery::DLV-2::a_start_at_a_time_is_before_the_first_event_of_that_time",
+            "delivery::DLV-2::a_start_at_a_time_is_found_per_partition",
+            "delivery::DLV-2::a_start_at_the_end_gets_all_that_comes_later",
+            "delivery::DLV-2::a_start_is_fixed_when_the_group_is_made",
+            "delivery::DLV-2::a_start_may_name_a_sequence_per_partition",
+            "distribution::DST-1::a_reset_elsewhere_is_seen",
             "distribution::DST-1::concurrent_fetches_of_two_handles_claim_each_event_once",
+            "durability::DUR-1::a_replay_survives",
+            "durability::DUR-1::a_reset_survives",
+            "durability::DUR-1::making_indexes_after_a_restart_loses_nothing",
+            "durability::DUR-1::starts_survive",
+            "durability::DUR-1::the_delay_of_a_retry_survives",
+            "durability::DUR-1::the_expiry_of_a_lease_survives",
+            "durability::DUR-1::what_is_settled_stays_settled",
+            "input::DLV-2::a_start_beyond_the_end_is_invalid",
+            "input::DLV-2::a_start_beyond_the_end_of_one_partition_is_invalid",
+            "lifecycle::ERR-7::closing_one_handle_leaves_the_others",
+            "partitions::DLV-2::each_partition_has_its_own_start",
+            "partitions::DLV-2::the_end_is_each_partitions_own",
+            "replay::RPL-1::replay_below_the_start_moves_the_start_back",
+            "replay::RPL-3::replay_ahead_of_the_start_skips_nothing",
+            "replay::RPL-4::a_chosen_event_below_the_start_is_delivered",
+            "reset::RPL-5::a_group_that_was_reset_forward_can_be_replayed",
+            "reset::RPL-5::a_start_is_checked_in_the_selected_partitions_alone",
+            "reset::RPL-5::reset_may_go_forward",
+            "reset::RPL-5::reset_to_the_end_waits_for_new_events",
+            "reset::RPL-6::reset_leaves_other_groups_alone",
         ],
     },
     faulty! {
-        SettlesAreDecidedByTheHandle: "a handle takes the leases that it has given for current until it settles them",
+        RenewsWhatItGave: "a handle renews the leases that it has given until it settles or replaces them itself",
         says: "Err(StaleLease)",
         kills: [
             "distribution::DST-1::a_lease_settled_elsewhere_is_stale",
-            "distribution::DST-1::of_settles_on_two_handles_one_wins",
+            "batches::LSE-8::each_result_is_that_of_its_lease",
             "distribution::DST-1::a_lease_replaced_elsewhere_is_stale",
+            "leases::LSE-2::a_lease_is_of_its_sequence_alone",
+            "leases::LSE-2::a_lease_of_something_that_is_not_there_is_stale",
+            "leases::LSE-2::the_other_fields_of_a_lease_are_not_compared",
+            "settling::DLQ-3::once_it_is_given_up_on_the_last_lease_is_stale",
+        ],
+    },
+    faulty! {
+        RepeatedAcksAreFine: "an ack that is repeated on one handle is Ok",
+        says: "the settles that won",
+        kills: [
+            "distribution::DST-1::of_settles_on_two_handles_one_wins",
+            "batches::LSE-8::a_bad_lease_in_a_batch_neither_blocks_nor_carries_the_others",
+            "batches::LSE-8::each_result_is_that_of_its_lease",
+            "batches::LSE-8::hundreds_of_leases_settle_in_one_batch",
+            "batches::LSE-8::of_a_lease_given_twice_the_first_settles",
+            "batches::LSE-8::one_batch_settles_in_several_partitions",
+            "batches::LSE-8::one_batch_settles_in_several_streams_and_groups",
+            "leases::LSE-2::a_lease_from_before_a_replay_is_stale",
+            "leases::LSE-2::a_lease_from_before_a_reset_is_stale",
+            "leases::LSE-2::a_lease_is_of_its_sequence_alone",
+            "leases::LSE-2::a_lease_of_a_chosen_event_that_was_replayed_is_stale",
+            "leases::LSE-2::a_lease_of_something_that_is_not_there_is_stale",
+            "leases::LSE-2::a_replaced_lease_settles_nothing",
+            "leases::LSE-2::a_retried_lease_is_stale",
+            "leases::LSE-2::an_acked_lease_is_stale",
+            "leases::LSE-2::the_other_fields_of_a_lease_are_not_compared",
+            "leases::LSE-6::a_copy_from_before_a_renewal_still_settles",
+            "leases::LSE-7::a_lease_is_settled_once",
+            "leases::LSE-7::of_concurrent_settles_one_wins",
+            "lifecycle::STR-5::making_indexes_again_keeps_deliveries",
+            "receipts::LSE-3::a_replayed_lease_with_another_receipt_is_stale",
+            "receipts::LSE-3::a_stale_lease_with_another_receipt_is_stale",
+            "replay::RPL-7::acks_that_race_a_replay_lose_no_event",
+            "replay::RPL-7::no_batch_of_leases_from_before_settles_after",
+            "reset::RPL-5::a_lease_from_before_a_reset_settles_nothing",
+            "reset::RPL-7::acks_that_race_a_reset_lose_no_event",
+            "streams::STR-2::stream_and_group_are_not_run_together",
         ],
     },
     faulty! {
         ReclaimsByTheExpiryItGave: "a handle reclaims its leases by the expiry that it gave them",
         says: "no claimable event",
-        kills: ["distribution::DST-1::a_lease_renewed_elsewhere_is_not_reclaimed"],
+        kills: [
+            "distribution::DST-1::a_lease_renewed_elsewhere_is_not_reclaimed",
+            "dead_letters::DLQ-5::an_expiry_at_the_last_attempt_makes_a_whole_dead_letter",
+            "inspect::OPS-3::group_info_counts_expired_leases_that_nobody_reclaimed",
+            "leases::LSE-4::a_fetch_from_elsewhere_takes_no_lease_away",
+            "leases::LSE-4::a_fetch_that_claims_nothing_takes_no_lease_away",
+            "leases::LSE-4::an_expired_lease_holds_until_it_is_reclaimed_itself",
+            "settling::DLQ-3::a_fetch_from_elsewhere_gives_up_on_nothing",
+            "settling::DLQ-3::a_lease_lost_at_the_last_attempt_becomes_a_dead_letter",
+        ],
     },
     faulty! {
         TheEndIsRemembered: "a handle that found nothing claimable does not look again before it changes something",
         says: "the claimable sequences",
-        kills: ["distribution::DST-1::an_append_elsewhere_is_fetched"],
+        kills: [
+            "distribution::DST-1::an_append_elsewhere_is_fetched",
+            "distribution::DST-1::a_replay_elsewhere_is_seen",
+            "distribution::DST-1::a_reset_elsewhere_is_seen",
+        ],
     },
     faulty! {
         OwnAcksAreForEver: "a handle does not hand out again what it has acked, unless it replays itself",
@@ -63,7 +142,15 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         DeadLettersLiveInTheHandle: "a handle gives just the dead letters that it has rejected itself",
         says: "the number of dead letters",
-        kills: ["distribution::DST-1::dead_letters_are_the_same_on_both"],
+        kills: [
+            "distribution::DST-1::dead_letters_are_the_same_on_both",
+            "dead_letters::DLQ-5::an_expiry_at_the_last_attempt_makes_a_whole_dead_letter",
+            "durability::DUR-1::dead_letters_survive",
+            "log::LOG-4::a_dead_letter_stays_in_the_log",
+            "settling::DLQ-2::a_bad_reason_keeps_nothing_from_being_settled",
+            "settling::DLQ-3::a_lease_lost_at_the_last_attempt_becomes_a_dead_letter",
+            "settling::DLQ-3::an_empty_fetch_leaves_nothing_used_up",
+        ],
     },
 ];
 
@@ -190,17 +277,24 @@ impl Defect for ClaimsLiveInTheHandle {
     }
 }
 
+/// What the handle believes to be the current claims.
 #[derive(Default)]
-struct SettlesAreDecidedByTheHandle(Mutex<HashSet<LeaseId>>);
+struct RenewsWhatItGave(Mutex<HashMap<(GroupName, EventId), LeaseId>>);
 
-impl SettlesAreDecidedByTheHandle {
-    fn settle(&self, id: &LeaseId) -> bool {
-        self.0.lock().expect("not poisoned").remove(id)
+impl RenewsWhatItGave {
+    fn forget(&self, lease: &Lease) {
+        let event = (lease.group.clone(), lease.event.id);
+        self.0.lock().expect("not poisoned").remove(&event);
+    }
+    fn holds(&self, lease: &Lease) -> bool {
+        let event = (lease.group.clone(), lease.event.id);
+        let held = self.0.lock().expect("not poisoned");
+        held.get(&event) == Some(&lease.lease_id)
     }
 }
 
 #[async_trait]
-impl Defect for SettlesAreDecidedByTheHandle {
+impl Defect for RenewsWhatItGave {
     async fn fetch(
         &self,
         real: &Real,
@@ -210,26 +304,19 @@ impl Defect for SettlesAreDecidedByTheHandle {
     ) -> Result<Vec<Lease>> {
         let leases = real.backend.fetch(stream, group, options).await?;
         let mut held = self.0.lock().expect("not poisoned");
-        held.extend(leases.iter().map(|lease| lease.lease_id.clone()));
+        let claim = |lease: &Lease| ((group.clone(), lease.event.id), lease.lease_id.clone());
+        held.extend(leases.iter().map(claim));
         Ok(leases)
     }
     async fn renew(&self, real: &Real, lease: &Lease, duration: LeaseDuration) -> Result<Lease> {
-        let renewed = real.backend.renew(lease, duration).await;
-        let is_held = self.0.lock().expect("not poisoned").contains(&lease.lease_id);
-        if renewed == Err(Error::StaleLease) && is_held {
-            return Ok(lease.clone());
+        match real.backend.renew(lease, duration).await {
+            Err(Error::StaleLease) if self.holds(lease) => Ok(lease.clone()),
+            renewed => renewed,
         }
-        renewed
     }
     async fn ack(&self, real: &Real, lease: &Lease) -> Result<()> {
-        match real.backend.ack(lease).await {
-            Err(Error::StaleLease) if self.settle(&lease.lease_id) => Ok(()),
-            Ok(()) => {
-                self.settle(&lease.lease_id);
-                Ok(())
-            }
-            refused => refused,
-        }
+        self.forget(lease);
+        real.backend.ack(lease).await
     }
     async fn retry(
         &self,
@@ -237,14 +324,46 @@ impl Defect for SettlesAreDecidedByTheHandle {
         lease: &Lease,
         options: &RetryOptions,
     ) -> Result<RetryOutcome> {
-        let outcome = real.backend.retry(lease, options).await?;
-        self.settle(&lease.lease_id);
-        Ok(outcome)
+        self.forget(lease);
+        real.backend.retry(lease, options).await
     }
     async fn reject(&self, real: &Real, lease: &Lease, reason: &Reason) -> Result<()> {
-        real.backend.reject(lease, reason).await?;
-        self.settle(&lease.lease_id);
-        Ok(())
+        self.forget(lease);
+        real.backend.reject(lease, reason).await
+    }
+    async fn replay(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        replay: &Replay,
+    ) -> Result<()> {
+        self.0.lock().expect("not poisoned").clear();
+        real.backend.replay(stream, group, replay).await
+    }
+    async fn reset_group(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        options: &ResetOptions,
+    ) -> Result<()> {
+        self.0.lock().expect("not poisoned").clear();
+        real.backend.reset_group(stream, group, options).await
+    }
+}
+
+#[derive(Default)]
+struct RepeatedAcksAreFine(Mutex<HashSet<LeaseId>>);
+
+#[async_trait]
+impl Defect for RepeatedAcksAreFine {
+    async fn ack(&self, real: &Real, lease: &Lease) -> Result<()> {
+        let is_new = self.0.lock().expect("not poisoned").insert(lease.lease_id.clone());
+        match real.backend.ack(lease).await {
+            Err(Error::StaleLease) if !is_new => Ok(()),
+            acked => acked,
+        }
     }
 }
 

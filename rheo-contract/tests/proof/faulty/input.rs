@@ -41,6 +41,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "Err(Invalid)",
         kills: [
             "input::ERR-8::a_read_out_of_range_is_invalid",
+            "durability::DUR-1::partitions_survive",
             "input::ERR-6::nothing_to_do_excuses_no_bad_input",
             "streams::STR-1::a_duplicate_does_not_change_the_partitions",
             "streams::STR-1::a_stream_has_one_partition_by_default",
@@ -130,7 +131,10 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "no claimable event",
         kills: [
             "input::RPL-5::a_reset_beyond_the_end_is_invalid",
+            "input::ERR-8::a_reset_out_of_range_is_invalid",
+            "reset::ERR-8::reset_of_a_partition_out_of_range_drops_nothing",
             "reset::RPL-5::a_start_beyond_one_partition_drops_nothing_in_any",
+            "reset::RPL-5::a_start_for_a_partition_that_is_not_selected_is_invalid",
             "reset::RPL-5::reset_beyond_the_high_watermark_drops_nothing",
         ],
     },
@@ -151,6 +155,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "input::ERR-6::a_missing_group_is_named",
             "delivery::DLV-2::a_start_beyond_the_high_watermark_is_invalid",
             "delivery::ERR-6::a_missing_stream_is_noticed_before_its_group",
+            "distribution::DST-1::a_group_made_elsewhere_is_there",
             "input::ERR-6::a_missing_group_comes_before_bad_input",
             "input::ERR-6::nothing_to_do_excuses_no_missing_stream",
         ],
@@ -253,6 +258,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "Err(StreamNotFound)",
         kills: [
             "input::LOG-9::a_missing_stream_is_not_an_empty_one",
+            "distribution::DST-1::a_stream_made_elsewhere_is_there",
             "input::ERR-6::a_missing_stream_comes_before_bad_input",
             "input::ERR-6::nothing_to_do_excuses_no_missing_stream",
             "input::ERR-6::the_stream_is_looked_up_before_the_group",
