@@ -64,7 +64,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: ["reset::RPL-5::reset_to_a_time_starts_with_the_first_event_at_or_after_it"],
     },
     faulty! {
-        ResetDropsBeforeItChecks: "a reset that is refused has dropped the state already",
+        ResetDropsAndThenChecks: "a reset that is refused has dropped the state already",
         says: "the lease is stale",
         kills: [
             "reset::RPL-5::reset_beyond_the_high_watermark_drops_nothing",
@@ -340,10 +340,10 @@ impl Defect for ResetToATimeInMilliseconds {
 }
 
 #[derive(Default)]
-struct ResetDropsBeforeItChecks;
+struct ResetDropsAndThenChecks;
 
 #[async_trait]
-impl Defect for ResetDropsBeforeItChecks {
+impl Defect for ResetDropsAndThenChecks {
     async fn reset_group(
         &self,
         real: &Real,
