@@ -68,8 +68,11 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the lease is stale",
         kills: [
             "reset::RPL-5::reset_beyond_the_high_watermark_drops_nothing",
+            "input::ERR-8::a_reset_out_of_range_is_invalid",
             "input::RPL-5::a_reset_beyond_the_end_is_invalid",
+            "reset::ERR-8::reset_of_a_partition_out_of_range_drops_nothing",
             "reset::RPL-5::a_start_beyond_one_partition_drops_nothing_in_any",
+            "reset::RPL-5::a_start_for_a_partition_that_is_not_selected_is_invalid",
         ],
     },
     faulty! {
