@@ -15,7 +15,7 @@ use crate::defect::{Defect, Real};
 
 pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
-        RejectIsForAllGroups: "what one group rejected is delivered to no other",
+        RejectHidesFromOtherGroups: "what one group rejected is delivered to no other",
         says: "the claimable sequences to be [2, 3]",
         kills: [
             "dead_letters::DLQ-4::reject_is_for_that_group_alone",
@@ -334,12 +334,12 @@ pub(super) const FAULTY: &[Faulty] = &[
 ];
 
 #[derive(Default)]
-struct RejectIsForAllGroups {
+struct RejectHidesFromOtherGroups {
     rejected: Mutex<HashSet<EventId>>,
 }
 
 #[async_trait]
-impl Defect for RejectIsForAllGroups {
+impl Defect for RejectHidesFromOtherGroups {
     async fn reject(&self, real: &Real, lease: &Lease, reason: &Reason) -> Result<()> {
         real.backend.reject(lease, reason).await?;
         held(&self.rejected).insert(lease.event.id);

@@ -42,6 +42,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "progress::FRN-1::every_shape_of_holes_gives_its_frontier",
             "batches::LSE-8::a_batch_moves_the_frontier_like_its_single_settles",
+            "durability::DUR-1::frontiers_survive",
             "partitions::FRN-1::each_partition_has_its_own_frontier",
             "partitions::FRN-1::frontiers_of_several_partitions_follow_random_work",
             "progress::FRN-1::a_hole_holds_the_frontier_until_it_is_filled",
@@ -171,6 +172,8 @@ pub(super) const FAULTY: &[Faulty] = &[
             "progress::FRN-4::claims_alone_are_no_progress",
             "batches::LSE-8::a_batch_moves_the_frontier_like_its_single_settles",
             "dead_letters::DLQ-6::a_dead_letter_lets_the_frontier_pass",
+            "distribution::DST-1::progress_is_the_same_on_both",
+            "durability::DUR-1::frontiers_survive",
             "inspect::OPS-3::group_info_gives_the_progress_that_lag_gives",
             "partitions::FRN-1::each_partition_has_its_own_frontier",
             "partitions::FRN-1::frontiers_of_several_partitions_follow_random_work",

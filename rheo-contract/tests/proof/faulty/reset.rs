@@ -64,12 +64,15 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: ["reset::RPL-5::reset_to_a_time_starts_with_the_first_event_at_or_after_it"],
     },
     faulty! {
-        ResetDropsBeforeItChecks: "a reset that is refused has dropped the state already",
+        ResetDropsAndThenChecks: "a reset that is refused has dropped the state already",
         says: "the lease is stale",
         kills: [
             "reset::RPL-5::reset_beyond_the_high_watermark_drops_nothing",
+            "input::ERR-8::a_reset_out_of_range_is_invalid",
             "input::RPL-5::a_reset_beyond_the_end_is_invalid",
+            "reset::ERR-8::reset_of_a_partition_out_of_range_drops_nothing",
             "reset::RPL-5::a_start_beyond_one_partition_drops_nothing_in_any",
+            "reset::RPL-5::a_start_for_a_partition_that_is_not_selected_is_invalid",
         ],
     },
     faulty! {
@@ -340,10 +343,10 @@ impl Defect for ResetToATimeInMilliseconds {
 }
 
 #[derive(Default)]
-struct ResetDropsBeforeItChecks;
+struct ResetDropsAndThenChecks;
 
 #[async_trait]
-impl Defect for ResetDropsBeforeItChecks {
+impl Defect for ResetDropsAndThenChecks {
     async fn reset_group(
         &self,
         real: &Real,
