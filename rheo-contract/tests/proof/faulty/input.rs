@@ -127,14 +127,11 @@ pub(super) const FAULTY: &[Faulty] = &[
         ],
     },
     faulty! {
-        ResetDropsBeforeItChecks: "reset drops the state before it finds the start beyond the end",
+        ResetDropsBeforeItLooksAtTheStart: "reset drops the state before it finds the start beyond the end",
         says: "no claimable event",
         kills: [
             "input::RPL-5::a_reset_beyond_the_end_is_invalid",
-            "input::ERR-8::a_reset_out_of_range_is_invalid",
-            "reset::ERR-8::reset_of_a_partition_out_of_range_drops_nothing",
             "reset::RPL-5::a_start_beyond_one_partition_drops_nothing_in_any",
-            "reset::RPL-5::a_start_for_a_partition_that_is_not_selected_is_invalid",
             "reset::RPL-5::reset_beyond_the_high_watermark_drops_nothing",
         ],
     },
@@ -541,10 +538,10 @@ impl Defect for StartIsComparedWithPartitionZero {
 }
 
 #[derive(Default)]
-struct ResetDropsBeforeItChecks;
+struct ResetDropsBeforeItLooksAtTheStart;
 
 #[async_trait]
-impl Defect for ResetDropsBeforeItChecks {
+impl Defect for ResetDropsBeforeItLooksAtTheStart {
     async fn reset_group(
         &self,
         real: &Real,

@@ -233,7 +233,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         ],
     },
     faulty! {
-        TypesAreTrimmed: "blanks around a type are cut off",
+        TypesLoseTheirBlanks: "blanks around a type are cut off",
         says: "the type",
         kills: [
             "streams::STR-2::types_and_keys_come_back",
@@ -740,10 +740,10 @@ impl Defect for KeysAreCut {
 }
 
 #[derive(Default)]
-struct TypesAreTrimmed;
+struct TypesLoseTheirBlanks;
 
 #[async_trait]
-impl Defect for TypesAreTrimmed {
+impl Defect for TypesLoseTheirBlanks {
     async fn append_batch(
         &self,
         real: &Real,
