@@ -30,14 +30,15 @@ use crate::{
 /// - **Errors** `Failed`, `Invalid` and `BackendUnavailable` mean no effect (ERR-1); an unknown
 ///   outcome is `Ambiguous` (ERR-2), but never of a read (ERR-3). Every method returns within the
 ///   operation timeout, also when the store is gone (ERR-4), and works again when it is back
-///   (ERR-5). After [`close`](Self::close), every method gives `BackendUnavailable` (ERR-7).
+///   (ERR-5). After [`close`](Self::close), every method that is declared gives
+///   `BackendUnavailable` (ERR-7).
 /// - **Cancellation** Every future may be dropped at any await point. The effect is then whole or
 ///   none, and no lock, transaction or pool slot stays behind (CAN-1).
 /// - **Input** Names, payloads and durations are valid by their types. What needs the store's state
 ///   is the backend's to check: partitions that are out of range, starts beyond the high watermark,
 ///   its own [`Limits`](crate::Limits) (ERR-8).
-/// - **Order of errors** `BackendUnavailable`, then `Unsupported`, then `StreamNotFound`, then
-///   `GroupNotFound`, then any other (ERR-6).
+/// - **Order of errors** `BackendUnavailable` and `Unsupported` in either order, then
+///   `StreamNotFound`, then `GroupNotFound`, then any other (ERR-6).
 ///
 /// What is the same for all backends is in this crate, to be called: [`NewEvent::route`] and
 /// [`Limits::check`](crate::Limits::check) when appending,
@@ -69,7 +70,7 @@ pub trait Backend: Send + Sync {
     ///
     /// # Guarantees
     ///
-    /// - Every later call on this handle gives `BackendUnavailable` (ERR-7).
+    /// - Every later call of what is declared gives `BackendUnavailable` on this handle (ERR-7).
     /// - What was confirmed stays, where `durable` is declared (DUR-1).
     async fn close(&self) -> Result<()>;
 

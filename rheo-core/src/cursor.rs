@@ -33,7 +33,8 @@ impl From<&Event> for Position {
 /// # For implementers
 ///
 /// [`Cursor::after`] and [`Cursor::position`] give a cursor with a checksum, so that a damaged one
-/// is noticed. A backend may use a text of its own with [`Cursor::from_text`] instead.
+/// is noticed. A backend may use a text of its own with [`Cursor::from_text`] instead, which needs
+/// a checksum too.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Cursor(String);

@@ -14,7 +14,7 @@ use crate::{ConsumerId, Event, GroupName, LeaseDuration, Partitions, RetryDelay,
 pub struct LeaseId(Arc<str>);
 
 impl LeaseId {
-    /// A backend's own token; it must be unguessable.
+    /// A backend's own token; it must be unguessable (LSE-1).
     pub fn new(token: impl AsRef<str>) -> Self {
         Self(token.as_ref().into())
     }

@@ -43,7 +43,8 @@ pub const RULES: &[Rule] = &[
     must(
         "CAP-6",
         "Whatever needs a guarantee or an optional operation that is not declared gives \
-        `Unsupported`, which names the operation and what is missing, and changes nothing.",
+        `Unsupported`, whose fields are exactly the operation that was called and the name that \
+        is not declared, and changes nothing.",
     ),
     // Errors
     must(
@@ -75,8 +76,10 @@ pub const RULES: &[Rule] = &[
     must(
         "ERR-4",
         "Every operation ends: with an unreachable, frozen or half-open store it returns within \
-        the configured operation timeout (default 5 s). `wait_for_work` has its own timeout in \
-        addition, and a batch form of delivery has the operation timeout for each of its leases.",
+        the configured operation timeout (default 5 s). A write that was never sent, because the \
+        store cannot be reached, is `BackendUnavailable`, not `Ambiguous`. `wait_for_work` has \
+        its own timeout in addition, and a batch form of delivery has the operation timeout for \
+        each of its leases.",
     ),
     must(
         "ERR-5",
@@ -88,11 +91,12 @@ pub const RULES: &[Rule] = &[
     ),
     must(
         "ERR-6",
-        "When several errors apply, the first of these is given: `BackendUnavailable`, \
-        `Unsupported`, `StreamNotFound`, `GroupNotFound`, any other; between `Invalid` and \
-        `AlreadyExists` the order is free. A limit of 0, an empty batch of events and an empty \
-        selection of partitions excuse no error. Values that are invalid whatever the store \
-        holds, and limits, may be refused as `Invalid` before all else.",
+        "When several errors apply, the first of these is given: `BackendUnavailable` and \
+        `Unsupported` in either order, `StreamNotFound`, `GroupNotFound`, any other; between \
+        `Invalid` and `AlreadyExists` the order is free. A limit of 0, an empty batch of events, \
+        an empty selection of partitions and a replay of nothing excuse no error. Values that are \
+        invalid whatever the store holds, and limits, may be refused as `Invalid` before all \
+        else.",
     ),
     must(
         "ERR-7",
@@ -178,24 +182,25 @@ pub const RULES: &[Rule] = &[
     ),
     must(
         "LOG-7",
-        "Event ids are UUIDs and unique within a stream, over all its partitions. The caller may \
-        give one; giving one that exists, or one twice in a batch, is `AlreadyExists` and writes \
-        nothing of the batch. So an append to one partition can be repeated safely after \
-        `Ambiguous`; a batch over several partitions may have been written in some of them, and \
-        is repeated partition by partition. Generated ids are UUIDs of version 7 made of the \
-        time of the append, so that they sort by millisecond.",
+        "Event ids are UUIDs, nil and max included, and unique within a stream, over all its \
+        partitions. The caller may give one; giving one that exists, or one twice in a batch, is \
+        `AlreadyExists` and writes nothing of the batch. So an append to one partition can be \
+        repeated safely after `Ambiguous`; a batch over several partitions may have been written \
+        in some of them, and is repeated partition by partition. Generated ids are UUIDs of \
+        version 7 that hold the millisecond of the append, so that they sort by it.",
     ),
     must(
         "LOG-8",
         "Payload and metadata are JSON objects: every i64 and u64, finite doubles (integers and \
         doubles stay distinct; the sign of a zero may be lost), any Unicode string without \
-        U+0000, any key without U+0000 (also empty, with dots, or with a leading `$`), arrays \
-        and objects nested to 64 with the outermost counted, each object at most 1,048,576 bytes \
-        of compact JSON. They come back equal; the order of keys does not matter. Outside that: \
+        U+0000, any key without U+0000 (also empty, with dots, or with a leading `$`), arrays and \
+        objects nested to 64 with the outermost counted, each object at most 1,048,576 bytes of \
+        compact JSON. They come back equal; the order of keys does not matter. Outside that: \
         `Invalid`, the same on every backend, and nothing is written. A backend with a smaller \
         bound declares it in its limits, and input beyond them is `Invalid` for `payload`, \
-        `metadata` or `events`. Text that merely looks like an escape (a backslash, a u, four \
-        digits) is innocent and stays as it is.",
+        `metadata` or `events`; where `batch_events` is not declared, a batch of 1,000 small \
+        events fits, or of as many as `batch_bytes` allows. Text that merely looks like an escape \
+        (a backslash, a u, four digits) is innocent and stays as it is.",
     ),
     must(
         "LOG-9",
@@ -235,10 +240,10 @@ pub const RULES: &[Rule] = &[
         returned cursor over any number of partitions gives every event that was there when \
         paging began exactly once, and events appended meanwhile at most once, also when pages \
         end inside a run of equal timestamps or sequences. `next` is absent only when nothing \
-        followed; its presence promises nothing. The cursor is opaque, serializable, and valid \
-        on every handle for as long as the stream lives. A damaged one, or one of a query with \
-        another order, is `Invalid` for `cursor`; with other filters it continues from its \
-        position.",
+        followed; its presence promises nothing. The cursor is opaque, serializable, and valid on \
+        every handle, any number of times, for as long as the stream lives. One with a character \
+        cut, removed, replaced or added, or one of a query with another order, is `Invalid` for \
+        `cursor`; with other filters it continues from its position.",
     )
     .gated_by(Gate::Guarantee(OrderedRangeScan)),
     must("QRY-4", "Queries never change group state.").gated_by(Gate::Guarantee(OrderedRangeScan)),
@@ -295,28 +300,30 @@ pub const RULES: &[Rule] = &[
     // Leases and fencing
     must(
         "LSE-1",
-        "`lease_id` is new for every claim and unguessable.",
+        "`lease_id` is new for every claim and unguessable: any two differ in at least 8 \
+        characters between their common beginning and their common end.",
     ),
     must(
         "LSE-2",
-        "`renew`, `ack`, `retry` and `reject` succeed only while the lease id is the current \
-        claim of the event that group, stream, partition and sequence name; else `StaleLease` \
-        and no effect. The settled, the replaced, the replayed and the reset lease are all \
-        stale, and so is one of another group, stream, partition or sequence, one of a stream or \
-        group that does not exist, and a made-up one. The other fields of a lease are not \
-        compared.",
+        "`renew`, `ack`, `retry` and `reject` succeed only while the lease id is the current claim \
+        of the event that group, stream, partition and sequence name; else `StaleLease` and no \
+        effect. The settled, the replaced, the replayed and the reset lease are all stale, and so \
+        is one of another group, stream, partition or sequence, one of a stream or group that \
+        does not exist, and a made-up one, whatever its text. The other fields of a lease, the \
+        event's id too, are not compared.",
     ),
     must(
         "LSE-3",
         "With a current lease id and another receipt, also one where the claim has none or none \
-        where the claim has one: `ReceiptMismatch` and no effect. With a stale lease id it is \
-        `StaleLease`, whatever the receipt.",
+        where the claim has one (an empty receipt is not none): `ReceiptMismatch` and no effect. \
+        With a stale lease id it is `StaleLease`, whatever the receipt.",
     ),
     must(
         "LSE-4",
         "A lease is reclaimable from `expires_at` on (`now >= expires_at`), not before. Expiry \
         makes it reclaimable, not void: until somebody reclaims it, its holder may still settle \
-        or renew it.",
+        or renew it. A fetch reclaims in the partitions it selects alone, and nothing with a \
+        limit of 0.",
     ),
     must(
         "LSE-5",
@@ -327,7 +334,7 @@ pub const RULES: &[Rule] = &[
         "LSE-6",
         "`renew` sets `expires_at` to now + duration, also to an earlier time, and returns the \
         lease; id, receipt, attempt and `leased_at` stay, so that a copy from before settles as \
-        well.",
+        well. Fields that LSE-2 does not compare may be returned as they were given.",
     ),
     must(
         "LSE-7",
@@ -343,8 +350,8 @@ pub const RULES: &[Rule] = &[
     // Retry, reject, dead letters
     must(
         "DLQ-1",
-        "`retry` makes the event claimable again at once or, with a delay, from now + delay on, \
-        not before; the attempt goes up at the next claim.",
+        "`retry` makes the event claimable again at once, even if the clock then goes back, or, \
+        with a delay, from now + delay on, not before; the attempt goes up at the next claim.",
     ),
     must(
         "DLQ-2",
@@ -369,9 +376,9 @@ pub const RULES: &[Rule] = &[
         "A dead letter keeps the event, attempt, reason (a text of at most 1,024 bytes, cut at a \
         character boundary, U+0000 replaced by U+FFFD: a bad reason never keeps an event from \
         being settled) and the time at which it became one. `dead_letters` pages in (partition, \
-        sequence) order with an exclusive `after` and a limit (default 100; 0 gives none); an \
-        `after` that is not among the group's dead letters now is `CursorNotFound`, even when \
-        the event exists.",
+        sequence) order and gives as many as there are above an exclusive `after`, up to a limit \
+        (default 100; 0 gives none); an `after` that is not among the group's dead letters now is \
+        `CursorNotFound`, even when the event exists.",
     )
     .gated_by(Gate::Operation(DeadLetters)),
     must(
@@ -386,7 +393,7 @@ pub const RULES: &[Rule] = &[
         partition) reopens every delivered event above it: claimable at once, attempt from 1, \
         dead letters above it gone, waits for a retry ended, live leases above it stale. Where \
         the sequence is below the group's start, the start moves back to it. Partitions that are \
-        not selected stay as they are.",
+        not selected or named stay as they are.",
     )
     .gated_by(Gate::Guarantee(Replay)),
     must(
@@ -450,8 +457,8 @@ pub const RULES: &[Rule] = &[
     must(
         "OPS-1",
         "`list_streams` gives the streams with their number of partitions, ordered by the UTF-8 \
-        bytes of their names, above an exclusive `after` that need not exist, up to a limit \
-        (default 100; 0 gives none).",
+        bytes of their names: as many as there are above an exclusive `after` that need not \
+        exist, up to a limit (default 100; 0 gives none).",
     )
     .gated_by(Gate::Operation(ListStreams)),
     must(
@@ -470,8 +477,9 @@ pub const RULES: &[Rule] = &[
     must(
         "OPS-4",
         "`wait_for_work` returns when something might be claimable for the group or when its \
-        timeout, in real time, has passed. It is a hint that is never needed for correctness: it \
-        may come for nothing, it claims nothing and changes nothing.",
+        timeout, in real time, has passed. With work that was there before the call, or is \
+        appended during it, it gives `MaybeWork`. It is a hint that is never needed for \
+        correctness: it may come for nothing, it claims nothing and changes nothing.",
     )
     .gated_by(Gate::Operation(WaitForWork)),
     // Durable, distributed, cancelled
