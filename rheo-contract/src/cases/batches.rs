@@ -144,7 +144,9 @@ async fn each_result_is_that_of_its_lease(t: Fixture) -> Outcome {
         let group = t.group_with_events(6).await?;
         let leases = group.fetch_exactly("a", 6).await?;
         t.backend.ack(&leases[5]).await?;
-        let mut mixed: Vec<Lease> = [4, 5, 0, 3, 1, 2, 0].map(|at: usize| leases[at].clone()).into();
+        let mut mixed: Vec<Lease> = [4, 5, 0, 3, 1, 2, 0]
+            .map(|at: usize| leases[at].clone())
+            .into();
         mixed[2].receipt = Some(Receipt::new("made-up"));
         mixed[3].lease_id = LeaseId::new("made-up");
         mixed[4].group = GroupName::new("missing")?;
@@ -172,7 +174,11 @@ async fn bad_leases_in_a_batch_have_no_effect(t: Fixture) -> Outcome {
             Step::Retry.on(&t.backend, &leases[at]).await?;
         }
 
-        expect_eq("the results", kinds(&results), vec![STALE, OK, MISMATCH, OK])?;
+        expect_eq(
+            "the results",
+            kinds(&results),
+            vec![STALE, OK, MISMATCH, OK],
+        )?;
         let again = group.expect_claimable("b", &[1, 3]).await?;
         let attempts: Vec<u32> = again.iter().map(|lease| lease.attempt).collect();
         expect_eq("the attempts", attempts, vec![2, 2])?;
@@ -330,7 +336,10 @@ async fn a_batch_of_renewals_gives_the_renewed_leases_in_order(t: Fixture) -> Ou
     let leases = group.fetch_briefly("a", 4).await?;
     let shuffled = [2, 0, 3, 1].map(|at: usize| leases[at].clone());
     let hour = Duration::from_secs(3_600);
-    let results = t.backend.renew_batch(&shuffled, LeaseDuration::new(hour)?).await;
+    let results = t
+        .backend
+        .renew_batch(&shuffled, LeaseDuration::new(hour)?)
+        .await;
     let renewed = results.into_iter().collect::<Result<Vec<Lease>>>()?;
     t.let_lease_expire(&leases[3]).await;
 

@@ -244,5 +244,9 @@ async fn refuses(t: &Fixture, operation: Operation, gate: Gate) -> Outcome {
     }
     group.expect_nothing("b").await?;
     group.ack(&target.leases).await?;
-    expect_eq("the log", sequences(&group.stream.read(P0).await?), vec![1, 2])
+    expect_eq(
+        "the log",
+        sequences(&group.stream.read(P0).await?),
+        vec![1, 2],
+    )
 }

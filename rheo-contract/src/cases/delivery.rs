@@ -43,11 +43,13 @@ pub(crate) const CASES: &[Case] = &[
     case!(
         "DLV-2" => a_start_after_a_sequence_is_for_every_partition,
         "the start is applied to partition 0 alone"
-    ).needs(PARTITIONS),
+    )
+    .needs(PARTITIONS),
     case!(
         "DLV-2" => a_start_may_name_a_sequence_per_partition,
         "a partition that the start does not name begins at its end, or where another one does"
-    ).needs(PARTITIONS),
+    )
+    .needs(PARTITIONS),
     case!(
         "DLV-2" => a_start_beyond_the_high_watermark_is_invalid,
         "the start is stored unchecked, and the group misses what is appended up to it"
@@ -55,7 +57,8 @@ pub(crate) const CASES: &[Case] = &[
     case!(
         "DLV-2" => a_start_beyond_one_partitions_high_watermark_is_invalid,
         "the start is compared with the largest partition's high watermark"
-    ).needs(PARTITIONS),
+    )
+    .needs(PARTITIONS),
     case!(
         "DLV-2" => a_start_at_a_time_is_before_the_first_event_of_that_time,
         "the time is compared with > where it has to be >=, or loses its microseconds"
@@ -67,7 +70,8 @@ pub(crate) const CASES: &[Case] = &[
     case!(
         "DLV-2" => a_start_at_a_time_is_found_per_partition,
         "the place that was found in one partition is used for all"
-    ).needs(PARTITIONS),
+    )
+    .needs(PARTITIONS),
     case!(
         "DLV-2" => a_start_is_fixed_when_the_group_is_made,
         "the time is kept and compared at every fetch instead of once"
@@ -87,7 +91,8 @@ pub(crate) const CASES: &[Case] = &[
     case!(
         "DLV-3" => a_fetch_gives_no_more_than_its_limit,
         "the limit applies to each partition, or is off by one"
-    ).needs(PARTITIONS),
+    )
+    .needs(PARTITIONS),
     case!(
         "DLV-3" => a_limit_of_0_gives_and_claims_nothing,
         "0 means no limit in the store"
@@ -111,11 +116,13 @@ pub(crate) const CASES: &[Case] = &[
     case!(
         "DLV-3" => a_fetch_stays_in_its_partitions,
         "the selection of partitions is ignored"
-    ).needs(PARTITIONS),
+    )
+    .needs(PARTITIONS),
     case!(
         "DLV-3" => a_selection_is_looked_through_and_no_other,
         "the limit is applied before the selection of partitions"
-    ).needs(PARTITIONS),
+    )
+    .needs(PARTITIONS),
     case!(
         "DLV-3" => no_partitions_give_and_claim_nothing,
         "an empty selection means all partitions"
@@ -127,7 +134,8 @@ pub(crate) const CASES: &[Case] = &[
     case!(
         "DLV-4" => each_partition_comes_in_order,
         "the events are ordered by time or id over all partitions, or in no order"
-    ).needs(PARTITIONS),
+    )
+    .needs(PARTITIONS),
     case!(
         "DLV-4" => what_comes_again_goes_before_what_is_new,
         "new events are fetched first, and expired or retried ones only when there are none"
@@ -143,23 +151,28 @@ pub(crate) const CASES: &[Case] = &[
     case!(
         "DLV-4" => replayed_events_go_before_what_is_new,
         "replayed events are put behind the new ones"
-    ).needs(&[Gate::Guarantee(Guarantee::Replay)]),
+    )
+    .needs(&[Gate::Guarantee(Guarantee::Replay)]),
     case!(
         "DLV-5" => every_partition_is_served,
         "the first partition that has something is always taken"
-    ).needs(PARTITIONS),
+    )
+    .needs(PARTITIONS),
     case!(
         "DLV-5" => a_busy_partition_starves_no_other,
         "the partition with the oldest or the newest event is always taken"
-    ).needs(PARTITIONS),
+    )
+    .needs(PARTITIONS),
     case!(
         "DLV-5" => a_retried_event_starves_no_other_partition,
         "retried events go before those of all other partitions"
-    ).needs(PARTITIONS),
+    )
+    .needs(PARTITIONS),
     case!(
         "DLV-5" => every_selected_partition_is_served,
         "the turn passes over partitions that are not selected, or stands still with them"
-    ).needs(PARTITIONS),
+    )
+    .needs(PARTITIONS),
     case!(
         "DLV-6" => events_that_come_while_others_are_leased_are_delivered,
         "the position was put to the end when the group had caught up"
@@ -179,7 +192,8 @@ pub(crate) const CASES: &[Case] = &[
     case!(
         "DLV-6" => events_of_a_lower_partition_are_not_passed_over,
         "one position over all partitions is kept, by time or id"
-    ).needs(PARTITIONS),
+    )
+    .needs(PARTITIONS),
     case!(
         "DLV-6" => events_with_earlier_times_are_not_passed_over,
         "the position is a timestamp or a time-ordered id"
@@ -311,12 +325,7 @@ async fn a_group_starts_at_the_beginning_by_default(t: Fixture) -> Outcome {
 async fn a_start_after_a_sequence_is_exclusive(t: Fixture) -> Outcome {
     let stream = t.stream(1).await?;
     stream.append(3).await?;
-    for (after, expected) in [
-        (0, &[1, 2, 3][..]),
-        (1, &[2, 3]),
-        (2, &[3]),
-        (3, &[]),
-    ] {
+    for (after, expected) in [(0, &[1, 2, 3][..]), (1, &[2, 3]), (2, &[3]), (3, &[])] {
         let start = Start::AfterSequence(Sequence::new(after)?);
         let group = stream.group_from(&format!("after-{after}"), start).await?;
         group.expect_claimable("a", expected).await?;
@@ -341,7 +350,10 @@ async fn a_start_after_a_sequence_is_for_every_partition(t: Fixture) -> Outcome 
 /// A number for each partition, and the beginning for those without.
 async fn a_start_may_name_a_sequence_per_partition(t: Fixture) -> Outcome {
     let stream = filled(&t, 3, 2).await?;
-    let named = [(P0, Sequence::new(2)?), (Partition::new(2), Sequence::new(1)?)];
+    let named = [
+        (P0, Sequence::new(2)?),
+        (Partition::new(2), Sequence::new(1)?),
+    ];
     let start = Start::AfterSequences(BTreeMap::from(named));
     let group = stream.group_from("billing", start).await?;
     stream.append(1).await?;
@@ -360,12 +372,18 @@ async fn a_start_beyond_the_high_watermark_is_invalid(t: Fixture) -> Outcome {
         let each = BTreeMap::from([(P0, beyond)]);
         for start in [Start::AfterSequence(beyond), Start::AfterSequences(each)] {
             let options = GroupOptions::new().with_start(start);
-            let made = t.backend.create_group(&stream.name, &billing, &options).await;
+            let made = t
+                .backend
+                .create_group(&stream.name, &billing, &options)
+                .await;
             expect_invalid(made, "start")?;
         }
     }
 
-    let fetched = t.backend.fetch(&stream.name, &billing, &options("a")?).await;
+    let fetched = t
+        .backend
+        .fetch(&stream.name, &billing, &options("a")?)
+        .await;
     expect_error(fetched, ErrorKind::GroupNotFound)?;
     let group = stream.group("billing").await?;
     group.expect_claimable("a", &[1, 2]).await?;
@@ -384,7 +402,10 @@ async fn a_start_beyond_one_partitions_high_watermark_is_invalid(t: Fixture) -> 
         Start::AfterSequences(each),
     ] {
         let options = GroupOptions::new().with_start(start);
-        let made = t.backend.create_group(&stream.name, &billing, &options).await;
+        let made = t
+            .backend
+            .create_group(&stream.name, &billing, &options)
+            .await;
         expect_invalid(made, "start")?;
     }
 
@@ -399,7 +420,9 @@ async fn expect_starts(stream: &Stream, events: &[Event], times: &[Timestamp]) -
     for (number, time) in times.iter().enumerate() {
         let is_first = |event: &&Event| event.timestamp >= *time;
         let first = events.iter().find(is_first).map(|event| event.sequence);
-        let expected = events.iter().filter(|event| first.is_some_and(|f| event.sequence >= f));
+        let expected = events
+            .iter()
+            .filter(|event| first.is_some_and(|f| event.sequence >= f));
         let expected: Vec<u64> = expected.map(|event| event.sequence.get()).collect();
         let name = format!("at-{number}");
         let group = stream.group_from(&name, Start::AtTime(*time)).await?;
@@ -462,7 +485,9 @@ async fn a_start_is_fixed_when_the_group_is_made(t: Fixture) -> Outcome {
     let stream = t.stream(1).await?;
     stream.append(1).await?;
     let tomorrow = t.now().saturating_add(Duration::from_secs(86_400));
-    let group = stream.group_from("billing", Start::AtTime(tomorrow)).await?;
+    let group = stream
+        .group_from("billing", Start::AtTime(tomorrow))
+        .await?;
     stream.append(2).await?;
 
     group.expect_claimable("a", &[2, 3]).await?;
@@ -512,7 +537,10 @@ async fn a_duplicate_group_changes_nothing(t: Fixture) -> Outcome {
     for start in [Start::Beginning, Start::End] {
         let options = GroupOptions::new().with_start(start);
         let options = options.with_max_attempts(MaxAttempts::new(1)?);
-        let again = t.backend.create_group(&stream.name, &group.name, &options).await;
+        let again = t
+            .backend
+            .create_group(&stream.name, &group.name, &options)
+            .await;
         expect_error(again, ErrorKind::AlreadyExists)?;
     }
 
@@ -600,11 +628,19 @@ async fn a_fetch_finds_the_only_claimable_event(t: Fixture) -> Outcome {
         let fetched = group.fetch_with(&one).await?;
 
         let expected = vec![leases[at].event.sequence.get()];
-        expect_eq("the sequences of a single fetch", sequences_of(&fetched), expected)?;
+        expect_eq(
+            "the sequences of a single fetch",
+            sequences_of(&fetched),
+            expected,
+        )?;
     }
     group.stream.append(1).await?;
     let fetched = group.fetch_with(&one).await?;
-    expect_eq("the sequences of a single fetch", sequences_of(&fetched), vec![121])
+    expect_eq(
+        "the sequences of a single fetch",
+        sequences_of(&fetched),
+        vec![121],
+    )
 }
 
 /// Workers that share the partitions among themselves rely on it.
@@ -635,7 +671,11 @@ async fn a_selection_is_looked_through_and_no_other(t: Fixture) -> Outcome {
     let one = options("a")?.with_limit(1).with_partitions(P1);
 
     let leases = group.fetch_with(&one).await?;
-    expect_eq("the sequences of a single fetch", sequences_of(&leases), vec![1])?;
+    expect_eq(
+        "the sequences of a single fetch",
+        sequences_of(&leases),
+        vec![1],
+    )?;
     expect_eq("the partition", leases[0].event.partition, P1)?;
     expect_empty("lease", &group.fetch_with(&one).await?)
 }
@@ -643,7 +683,9 @@ async fn a_selection_is_looked_through_and_no_other(t: Fixture) -> Outcome {
 /// A worker whose partitions all went to others.
 async fn no_partitions_give_and_claim_nothing(t: Fixture) -> Outcome {
     let group = t.group_with_events(2).await?;
-    let nowhere = options("a")?.with_limit(10).with_partitions(Partitions::only([]));
+    let nowhere = options("a")?
+        .with_limit(10)
+        .with_partitions(Partitions::only([]));
     expect_empty("lease", &group.fetch_with(&nowhere).await?)?;
     let leases = group.expect_claimable("a", &[1, 2]).await?;
 
@@ -675,7 +717,9 @@ async fn each_partition_comes_in_order(t: Fixture) -> Outcome {
     let leases = group.fetch_exactly("a", 12).await?;
 
     for partition in (0..3).map(Partition::new) {
-        let here = leases.iter().filter(|lease| lease.event.partition == partition);
+        let here = leases
+            .iter()
+            .filter(|lease| lease.event.partition == partition);
         let seen: Vec<u64> = here.map(|lease| lease.event.sequence.get()).collect();
         let what = format!("the sequences of partition {partition}");
         expect_eq(&what, seen, vec![1, 2, 3, 4])?;
@@ -890,7 +934,9 @@ async fn nothing_is_missed_whatever_happens_to_it(t: Fixture) -> Outcome {
     group.ack(&rest).await?;
     done.extend(sequences_of(&rest));
 
-    let missed: Vec<u64> = (1..=40).filter(|sequence| !done.contains(sequence)).collect();
+    let missed: Vec<u64> = (1..=40)
+        .filter(|sequence| !done.contains(sequence))
+        .collect();
     expect_empty("event missed", &missed)
 }
 
@@ -987,7 +1033,10 @@ async fn concurrent_fetches_share_no_event(t: Fixture) -> Outcome {
 /// Everything a worker needs, and everything settling needs.
 async fn a_lease_is_whole(t: Fixture) -> Outcome {
     let group = t.group().await?;
-    let mut event = new_event("order.placed", json!({ "total": 12.5, "tags": ["a", null] }));
+    let mut event = new_event(
+        "order.placed",
+        json!({ "total": 12.5, "tags": ["a", null] }),
+    );
     event.metadata = JsonObject::metadata(json!({ "trace": "4bf9" }))?;
     let event = event.with_key(EventKey::new("customer-7")?);
     let appended = group.stream.append_event(event).await?;
@@ -1016,7 +1065,9 @@ async fn a_lease_lasts_as_long_as_was_asked_for(t: Fixture) -> Outcome {
         365 * 24 * 60 * 60 * 1_000_000,
     ] {
         let duration = Duration::from_micros(micros);
-        let lease = group.fetch_one_for("a", LeaseDuration::new(duration)?).await?;
+        let lease = group
+            .fetch_one_for("a", LeaseDuration::new(duration)?)
+            .await?;
         let lasts = lease.expires_at.saturating_since(lease.leased_at);
         expect_eq("the duration", lasts, duration)?;
     }
@@ -1076,7 +1127,10 @@ async fn a_missing_stream_is_noticed_before_its_group(t: Fixture) -> Outcome {
     expect_error(no_stream, ErrorKind::StreamNotFound)?;
     let no_stream = t.backend.fetch(&missing.0, &group.name, &fetch).await;
     expect_error(no_stream, ErrorKind::StreamNotFound)?;
-    let no_group = t.backend.fetch(&group.stream.name, &missing.1, &fetch).await;
+    let no_group = t
+        .backend
+        .fetch(&group.stream.name, &missing.1, &fetch)
+        .await;
     expect_error(no_group, ErrorKind::GroupNotFound)?;
     let none = fetch.with_limit(0).with_partitions(Partitions::only([]));
     let no_group = t.backend.fetch(&group.stream.name, &missing.1, &none).await;

@@ -162,9 +162,15 @@ async fn a_name_taken_elsewhere_is_taken(t: Fixture) -> Outcome {
     here.ack(&here.fetch_exactly("a", 1).await?).await?;
     let (stream, name) = (&there.stream.name, &there.name);
 
-    let made = there.backend.create_stream(stream, &StreamOptions::new()).await;
+    let made = there
+        .backend
+        .create_stream(stream, &StreamOptions::new())
+        .await;
     expect_error(made, ErrorKind::AlreadyExists)?;
-    let made = there.backend.create_group(stream, name, &GroupOptions::new()).await;
+    let made = there
+        .backend
+        .create_group(stream, name, &GroupOptions::new())
+        .await;
     expect_error(made, ErrorKind::AlreadyExists)?;
     there.expect_nothing("b").await
 }
@@ -205,7 +211,11 @@ async fn two_handles_append_to_one_log(t: Fixture) -> Outcome {
     appended.extend(here.append(2).await?);
     appended.extend(there.append(1).await?);
 
-    expect_eq("the sequences", sequences(&appended), vec![1, 2, 3, 4, 5, 6])?;
+    expect_eq(
+        "the sequences",
+        sequences(&appended),
+        vec![1, 2, 3, 4, 5, 6],
+    )?;
     expect_eq("the log here", here.read(P0).await?, appended.clone())?;
     expect_eq("the log there", there.read(P0).await?, appended)
 }
@@ -266,7 +276,11 @@ async fn two_handles_share_the_events(t: Fixture) -> Outcome {
         claimed.push(there.fetch_one("b").await?);
     }
 
-    expect_eq("the claimed sequences", sequences_of(&claimed), vec![1, 2, 3, 4, 5, 6])?;
+    expect_eq(
+        "the claimed sequences",
+        sequences_of(&claimed),
+        vec![1, 2, 3, 4, 5, 6],
+    )?;
     here.expect_nothing("a").await?;
     there.expect_nothing("b").await?;
     here.ack(&claimed).await?;
@@ -320,7 +334,10 @@ async fn a_lease_settled_elsewhere_is_stale(t: Fixture) -> Outcome {
     let (here, there) = pair(&t, 2).await?;
     let leases = here.fetch_exactly("a", 2).await?;
     there.backend.ack(&leases[0]).await?;
-    there.backend.retry(&leases[1], &RetryOptions::new()).await?;
+    there
+        .backend
+        .retry(&leases[1], &RetryOptions::new())
+        .await?;
 
     for lease in &leases {
         let renewed = t.backend.renew(lease, LeaseDuration::default()).await;
@@ -429,7 +446,9 @@ async fn a_replay_elsewhere_is_seen(t: Fixture) -> Outcome {
 async fn a_reset_elsewhere_is_seen(t: Fixture) -> Outcome {
     let (here, there) = pair(&t, 3).await?;
     let lease = here.fetch_one("a").await?;
-    there.reset(&ResetOptions::new().with_start(Start::End)).await?;
+    there
+        .reset(&ResetOptions::new().with_start(Start::End))
+        .await?;
 
     expect_error(t.backend.ack(&lease).await, ErrorKind::StaleLease)?;
     here.expect_nothing("a").await?;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rheo_core::{
-    Backend, ConsumerId, ErrorKind, EventKey, FetchOptions, Gate, GroupOptions, Guarantee, JsonObject, LeaseDuration,
-    OptionalOperation, Partition, Query, ReadOptions, ResetOptions, RetryDelay, RetryOptions,
-    RetryOutcome, Sequence, Start, StreamOptions,
+    Backend, ConsumerId, ErrorKind, EventKey, FetchOptions, Gate, GroupOptions, Guarantee,
+    JsonObject, LeaseDuration, OptionalOperation, Partition, Query, ReadOptions, ResetOptions,
+    RetryDelay, RetryOptions, RetryOutcome, Sequence, Start, StreamOptions,
 };
 use serde_json::json;
 
@@ -162,7 +162,9 @@ async fn taken_ids_stay_taken(t: Fixture) -> Outcome {
 
     let stream = stream.via(&reopened);
     for id in [appended[0].id, appended[1].id] {
-        let again = reopened.append(&stream.name, given.clone().with_id(id)).await;
+        let again = reopened
+            .append(&stream.name, given.clone().with_id(id))
+            .await;
         expect_error(again, ErrorKind::AlreadyExists)?;
     }
     expect_eq("the log", stream.read(P0).await?, appended)
@@ -177,7 +179,9 @@ async fn names_stay_taken(t: Fixture) -> Outcome {
     let (stream, name) = (&group.stream.name, &group.name);
     let made = reopened.create_stream(stream, &StreamOptions::new()).await;
     expect_error(made, ErrorKind::AlreadyExists)?;
-    let made = reopened.create_group(stream, name, &GroupOptions::new()).await;
+    let made = reopened
+        .create_group(stream, name, &GroupOptions::new())
+        .await;
     expect_error(made, ErrorKind::AlreadyExists)?;
     group.via(&reopened).expect_nothing("b").await
 }
@@ -374,9 +378,15 @@ async fn a_cursor_survives(t: Fixture) -> Outcome {
     let reopened = t.reopen().await?;
 
     let Some(cursor) = first.next else {
-        return Err(crate::expect::broken("a cursor, since an event follows", "none"));
+        return Err(crate::expect::broken(
+            "a cursor, since an event follows",
+            "none",
+        ));
     };
-    let rest = stream.via(&reopened).query(&query.with_cursor(cursor)).await?;
+    let rest = stream
+        .via(&reopened)
+        .query(&query.with_cursor(cursor))
+        .await?;
     expect_eq("the second page", rest.events, appended[3..].to_vec())
 }
 

@@ -92,14 +92,6 @@ pub(crate) const CASES: &[Case] = &[
         "the partitions are checked before the group is looked up"
     ),
     case!(
-        "ERR-6" => bad_input_comes_before_a_taken_id,
-        "ids are looked up event by event, before all partitions were checked"
-    ),
-    case!(
-        "ERR-6" => a_bad_start_comes_before_a_taken_name,
-        "create_group inserts first and resolves its start later"
-    ),
-    case!(
         "ERR-6" => nothing_to_do_excuses_no_missing_stream,
         "a limit of 0, an empty batch or an empty selection returns early, before the look-up"
     ),
@@ -216,9 +208,15 @@ async fn a_fetch_out_of_range_is_invalid(t: Fixture) -> Outcome {
     let group = t.group_with_events(1).await?;
 
     for partition in FAR {
-        for selected in [Partitions::from(partition), Partitions::only([P0, partition])] {
+        for selected in [
+            Partitions::from(partition),
+            Partitions::only([P0, partition]),
+        ] {
             let options = FetchOptions::new(ConsumerId::new("a")?).with_partitions(selected);
-            let fetched = t.backend.fetch(&group.stream.name, &group.name, &options).await;
+            let fetched = t
+                .backend
+                .fetch(&group.stream.name, &group.name, &options)
+                .await;
             expect_invalid(fetched, "partitions")?;
         }
     }
@@ -241,7 +239,11 @@ async fn a_group_start_out_of_range_is_invalid(t: Fixture) -> Outcome {
         let made = t.backend.create_group(&stream.name, &name, &options).await;
         expect_invalid(made, "start")?;
     }
-    stream.group("billing").await?.expect_claimable("a", &[1]).await?;
+    stream
+        .group("billing")
+        .await?
+        .expect_claimable("a", &[1])
+        .await?;
     Ok(())
 }
 
@@ -264,7 +266,10 @@ async fn a_replay_out_of_range_is_invalid(t: Fixture) -> Outcome {
     let (stream, name) = (&group.stream.name, &group.name);
 
     for partition in FAR {
-        for partitions in [Partitions::from(partition), Partitions::only([P0, partition])] {
+        for partitions in [
+            Partitions::from(partition),
+            Partitions::only([P0, partition]),
+        ] {
             let replay = Replay::After {
                 sequence: Sequence::ZERO,
                 partitions,
@@ -355,7 +360,9 @@ async fn a_reset_beyond_the_end_is_invalid(t: Fixture) -> Outcome {
         Start::AfterSequence(Sequence::MAX),
     ] {
         let options = ResetOptions::new().with_start(start);
-        let reset = t.backend.reset_group(&group.stream.name, &group.name, &options);
+        let reset = t
+            .backend
+            .reset_group(&group.stream.name, &group.name, &options);
         expect_invalid(reset.await, "start")?;
     }
     expect_progress(&group, &lease).await
@@ -386,10 +393,16 @@ async fn the_stream_is_looked_up_before_the_group(t: Fixture) -> Outcome {
     let missing = target.on_stream(StreamName::new("missing")?);
     let not_found = ErrorKind::StreamNotFound;
 
-    missing.expect_each_refused(&t.backend, OF_STREAMS, not_found).await?;
-    missing.expect_each_refused(&t.backend, OF_GROUPS, not_found).await?;
+    missing
+        .expect_each_refused(&t.backend, OF_STREAMS, not_found)
+        .await?;
+    missing
+        .expect_each_refused(&t.backend, OF_GROUPS, not_found)
+        .await?;
     let nobody = missing.with_group(GroupName::new("nobody")?);
-    nobody.expect_each_refused(&t.backend, OF_GROUPS, not_found).await?;
+    nobody
+        .expect_each_refused(&t.backend, OF_GROUPS, not_found)
+        .await?;
     t.stream_named("missing", 1).await?;
     Ok(())
 }
@@ -453,43 +466,6 @@ async fn a_missing_group_comes_before_bad_input(t: Fixture) -> Outcome {
     Ok(())
 }
 
-/// `AlreadyExists` tells a producer that its event is there; with bad input that is not sure.
-async fn bad_input_comes_before_a_taken_id(t: Fixture) -> Outcome {
-    let stream = t.stream(1).await?;
-    let taken = stream.append(1).await?.remove(0);
-    let again = t.new_event().with_id(taken.id);
-    let far = t.new_event().with_partition(P1);
-
-    let both = again.clone().with_partition(P1);
-    expect_invalid(t.backend.append(&stream.name, both).await, "partition")?;
-    if t.capabilities().guarantees(Guarantee::BatchWrites) {
-        let batch = vec![again.clone(), far.clone()];
-        expect_invalid(t.backend.append_batch(&stream.name, batch).await, "partition")?;
-        let new = t.new_event().with_id(t.unknown_id());
-        let twice = vec![new.clone(), new, far];
-        expect_invalid(t.backend.append_batch(&stream.name, twice).await, "partition")?;
-    }
-    let appended = t.backend.append(&stream.name, again).await;
-    expect_error(appended, ErrorKind::AlreadyExists)?;
-    expect_eq("the log", stream.read(P0).await?, vec![taken])
-}
-
-/// `AlreadyExists` makes a caller go on as if the group were what it asked for.
-async fn a_bad_start_comes_before_a_taken_name(t: Fixture) -> Outcome {
-    let group = t.group_with_events(1).await?;
-    let (stream, name) = (&group.stream.name, &group.name);
-
-    for start in [Start::AfterSequence(Sequence::new(2)?), start_at(P1)] {
-        let options = GroupOptions::new().with_start(start);
-        let made = t.backend.create_group(stream, name, &options).await;
-        expect_invalid(made, "start")?;
-    }
-    let made = t.backend.create_group(stream, name, &GroupOptions::new()).await;
-    expect_error(made, ErrorKind::AlreadyExists)?;
-    group.expect_claimable("a", &[1]).await?;
-    Ok(())
-}
-
 /// An Ok would say that stream and group are there.
 async fn nothing_to_do_excuses_no_missing_stream(t: Fixture) -> Outcome {
     let stream = t.stream(1).await?;
@@ -498,7 +474,10 @@ async fn nothing_to_do_excuses_no_missing_stream(t: Fixture) -> Outcome {
     let batch = t.backend.append_batch(&missing, Vec::new()).await;
     expect_error(batch, ErrorKind::StreamNotFound)?;
     let read = ReadOptions::new().with_limit(0);
-    expect_error(t.backend.read(&missing, &read).await, ErrorKind::StreamNotFound)?;
+    expect_error(
+        t.backend.read(&missing, &read).await,
+        ErrorKind::StreamNotFound,
+    )?;
     let none = FetchOptions::new(ConsumerId::new("a")?);
     for fetch in [
         none.clone().with_limit(0),
@@ -573,7 +552,10 @@ async fn querying_nothing_excuses_no_bad_input(t: Fixture) -> Outcome {
     let none = Query::new().with_limit(0);
 
     let missing = StreamName::new("missing")?;
-    expect_error(t.backend.query(&missing, &none).await, ErrorKind::StreamNotFound)?;
+    expect_error(
+        t.backend.query(&missing, &none).await,
+        ErrorKind::StreamNotFound,
+    )?;
     let far = none.clone().with_partition(P1);
     expect_invalid(t.backend.query(&stream.name, &far).await, "partition")?;
     let damaged = none.with_cursor(rheo_core::Cursor::from_text("damaged"));
@@ -615,12 +597,24 @@ async fn the_longest_payload_is_taken_and_no_longer_one(t: Fixture) -> Outcome {
     let metadata = JsonObject::metadata(longest.clone())?;
     let event = NewEvent::new("t", longest)?;
     let appended = stream.append_event(event.clone()).await?;
-    expect(appended.payload == event.payload, "the payload as given", "another")?;
+    expect(
+        appended.payload == event.payload,
+        "the payload as given",
+        "another",
+    )?;
     let event = new_event("t", json!({})).with_metadata(metadata.clone());
     let other = stream.append_event(event).await?;
-    expect(other.metadata == metadata, "the metadata as given", "another")?;
+    expect(
+        other.metadata == metadata,
+        "the metadata as given",
+        "another",
+    )?;
     let read = stream.read(P0).await?;
-    expect(read == [appended, other], "the events as appended", "others")
+    expect(
+        read == [appended, other],
+        "the events as appended",
+        "others",
+    )
 }
 
 /// The declared limits are what producers cut their batches to; without one, 1,000 events fit.
@@ -628,7 +622,9 @@ async fn a_batch_up_to_the_limits_is_taken_and_no_longer_one(t: Fixture) -> Outc
     const EMPTY: usize = "{}{}".len();
     let stream = t.stream(1).await?;
     let declared = *t.capabilities().limits();
-    let by_bytes = declared.batch_bytes.map_or(usize::MAX, |bytes| bytes / EMPTY);
+    let by_bytes = declared
+        .batch_bytes
+        .map_or(usize::MAX, |bytes| bytes / EMPTY);
     let most = declared.batch_events.unwrap_or(usize::MAX).min(by_bytes);
     let batch = |events: usize| vec![new_event("t", json!({})); events];
 

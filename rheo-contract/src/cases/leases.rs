@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use rheo_core::{
-    Backend, ConsumerId, ErrorKind, EventType, FetchOptions, Gate, GroupName, Guarantee, JsonObject, Lease,
-    LeaseDuration, LeaseId, OptionalOperation, Partition, Partitions, Replay, ResetOptions,
-    Sequence, Start, StreamName, Timestamp,
+    Backend, ConsumerId, ErrorKind, EventType, FetchOptions, Gate, GroupName, Guarantee,
+    JsonObject, Lease, LeaseDuration, LeaseId, OptionalOperation, Partition, Partitions, Replay,
+    ResetOptions, Sequence, Start, StreamName, Timestamp,
 };
 use tokio::task::JoinSet;
 
@@ -754,7 +754,10 @@ async fn a_renewal_counts_from_now(t: Fixture) -> Outcome {
     };
     expect_eq("the renewed lease", &renewed, &expected)?;
     let longest = Duration::from_secs(365 * 24 * 60 * 60);
-    let renewed = t.backend.renew(&lease, LeaseDuration::new(longest)?).await?;
+    let renewed = t
+        .backend
+        .renew(&lease, LeaseDuration::new(longest)?)
+        .await?;
     t.expect_now(
         "expires_at less the duration",
         renewed.expires_at.saturating_sub(longest),

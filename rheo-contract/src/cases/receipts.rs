@@ -25,7 +25,8 @@ pub(crate) const CASES: &[Case] = &[
     case!(
         "LSE-3" => a_mismatch_makes_no_dead_letter,
         "the dead letter is written before the receipt is compared"
-    ).needs(&[Gate::Operation(OptionalOperation::DeadLetters)]),
+    )
+    .needs(&[Gate::Operation(OptionalOperation::DeadLetters)]),
     case!(
         "LSE-3" => after_a_mismatch_the_right_receipt_settles,
         "a mismatch ends the claim as if somebody were cheating"
@@ -41,7 +42,8 @@ pub(crate) const CASES: &[Case] = &[
     case!(
         "LSE-3" => a_replayed_lease_with_another_receipt_is_stale,
         "a replay or a reset keeps the receipts, and they are compared first"
-    ).needs(&[Gate::Guarantee(Guarantee::Replay)]),
+    )
+    .needs(&[Gate::Guarantee(Guarantee::Replay)]),
     case!(
         "LSE-3" => a_made_up_lease_with_the_right_receipt_is_stale,
         "the receipt alone finds the delivery"
@@ -173,7 +175,9 @@ async fn a_stale_lease_with_another_receipt_is_stale(t: Fixture) -> Outcome {
     for (step, lease) in Step::SETTLES.iter().zip(&leases[..3]) {
         step.on(&t.backend, lease).await?;
     }
-    t.backend.retry(&leases[3], &retry_after(t.brief() * 10)?).await?;
+    t.backend
+        .retry(&leases[3], &retry_after(t.brief() * 10)?)
+        .await?;
     t.let_lease_expire(&leases[4]).await;
     // Takes the second, which was retried, and the fifth, which expired.
     let again = group.expect_claimable("b", &[2, 5]).await?;

@@ -53,7 +53,8 @@ pub(crate) const CASES: &[Case] = &[
     case!(
         "DLQ-1" => a_retried_event_is_no_dead_letter,
         "each failure is noted among the dead letters"
-    ).needs(&[Gate::Operation(OptionalOperation::DeadLetters)]),
+    )
+    .needs(&[Gate::Operation(OptionalOperation::DeadLetters)]),
     case!(
         "DLQ-2" => at_the_last_attempt_a_retry_gives_up,
         "the attempts are compared with > where it has to be >=, or never"
@@ -89,19 +90,23 @@ pub(crate) const CASES: &[Case] = &[
     case!(
         "DLQ-2" => the_reason_of_the_last_retry_is_kept,
         "the reason is dropped, or one of an earlier retry is kept"
-    ).needs(&[Gate::Operation(OptionalOperation::DeadLetters)]),
+    )
+    .needs(&[Gate::Operation(OptionalOperation::DeadLetters)]),
     case!(
         "DLQ-2" => a_last_retry_without_a_reason_says_so_itself,
         "an earlier reason, an empty one or a text of its own stands in"
-    ).needs(&[Gate::Operation(OptionalOperation::DeadLetters)]),
+    )
+    .needs(&[Gate::Operation(OptionalOperation::DeadLetters)]),
     case!(
         "DLQ-2" => a_bad_reason_keeps_nothing_from_being_settled,
         "a long reason or one with U+0000 in it makes the statement fail"
-    ).needs(&[Gate::Operation(OptionalOperation::DeadLetters)]),
+    )
+    .needs(&[Gate::Operation(OptionalOperation::DeadLetters)]),
     case!(
         "DLQ-2" => a_given_up_event_lets_the_frontier_pass,
         "only acks move the frontier"
-    ).needs(&[Gate::Guarantee(Guarantee::ContiguousFrontier)]),
+    )
+    .needs(&[Gate::Guarantee(Guarantee::ContiguousFrontier)]),
     case!(
         "DLQ-3" => an_event_that_kills_its_consumers_is_not_handed_out_for_ever,
         "the attempts are looked at in a retry alone, and expired leases are reclaimed for ever"
@@ -109,7 +114,8 @@ pub(crate) const CASES: &[Case] = &[
     case!(
         "DLQ-3" => a_lease_lost_at_the_last_attempt_becomes_a_dead_letter,
         "the event is skipped for ever, or acked, instead of being dead-lettered with its reason"
-    ).needs(&[Gate::Operation(OptionalOperation::DeadLetters)]),
+    )
+    .needs(&[Gate::Operation(OptionalOperation::DeadLetters)]),
     case!(
         "DLQ-3" => until_it_is_reclaimed_the_last_lease_settles,
         "the lease of the last attempt is void when it expires"
@@ -117,7 +123,8 @@ pub(crate) const CASES: &[Case] = &[
     case!(
         "DLQ-3" => a_last_lease_that_was_acked_late_is_no_dead_letter,
         "what expired at its last attempt is listed as dead before anybody reclaims it"
-    ).needs(&[Gate::Operation(OptionalOperation::DeadLetters)]),
+    )
+    .needs(&[Gate::Operation(OptionalOperation::DeadLetters)]),
     case!(
         "DLQ-3" => a_renewed_last_lease_is_not_given_up_on,
         "the reclaim of used-up events goes by the first expiry"
@@ -133,15 +140,18 @@ pub(crate) const CASES: &[Case] = &[
     case!(
         "DLQ-3" => an_empty_fetch_leaves_nothing_used_up,
         "only as many used-up events are given up on in a fetch as its limit allows"
-    ).needs(&[Gate::Operation(OptionalOperation::DeadLetters)]),
+    )
+    .needs(&[Gate::Operation(OptionalOperation::DeadLetters)]),
     case!(
         "DLQ-3" => a_fetch_from_elsewhere_gives_up_on_nothing,
         "used-up events are taken out of all partitions, whichever were selected"
-    ).needs(&[Gate::Guarantee(Guarantee::Partitions)]),
+    )
+    .needs(&[Gate::Guarantee(Guarantee::Partitions)]),
     case!(
         "DLQ-3" => a_lease_lost_at_the_last_attempt_lets_the_frontier_pass,
         "the frontier is moved where something is settled, and not in a fetch"
-    ).needs(&[Gate::Guarantee(Guarantee::ContiguousFrontier)]),
+    )
+    .needs(&[Gate::Guarantee(Guarantee::ContiguousFrontier)]),
     case!(
         "DLQ-4" => a_rejected_event_is_over_for_its_group_alone,
         "the event itself is marked as dead"
@@ -259,7 +269,9 @@ async fn each_delay_is_its_own(t: Fixture) -> Outcome {
     let leases = group.fetch_exactly("a", 3).await?;
     let hour = Duration::from_secs(3_600);
     t.backend.retry(&leases[0], &retry_after(hour)?).await?;
-    t.backend.retry(&leases[1], &retry_after(t.brief())?).await?;
+    t.backend
+        .retry(&leases[1], &retry_after(t.brief())?)
+        .await?;
     let due = t.now().saturating_add(t.brief());
     t.backend.retry(&leases[2], &RetryOptions::new()).await?;
 
@@ -376,10 +388,18 @@ async fn max_attempts_is_each_groups_own(t: Fixture) -> Outcome {
     stream.append(1).await?;
 
     let outcome = fetch_and_retry(&hasty).await?;
-    expect_eq("the hasty group's outcome", outcome, RetryOutcome::DeadLettered)?;
+    expect_eq(
+        "the hasty group's outcome",
+        outcome,
+        RetryOutcome::DeadLettered,
+    )?;
     for _ in 0..2 {
         let outcome = fetch_and_retry(&patient).await?;
-        expect_eq("the patient group's outcome", outcome, RetryOutcome::Retrying)?;
+        expect_eq(
+            "the patient group's outcome",
+            outcome,
+            RetryOutcome::Retrying,
+        )?;
     }
     expect_eq("the attempt", patient.fetch_one("a").await?.attempt, 3)
 }
@@ -405,7 +425,10 @@ async fn the_reason_of_the_last_retry_is_kept(t: Fixture) -> Outcome {
     }
 
     let dead = group.dead_letters().await?;
-    let seen: Vec<_> = dead.iter().map(|dead| (dead.attempt, &dead.reason)).collect();
+    let seen: Vec<_> = dead
+        .iter()
+        .map(|dead| (dead.attempt, &dead.reason))
+        .collect();
     let last = Reason::new("declined: \"O'Brien\" \u{1F980}");
     expect_eq("attempts and reasons", seen, vec![(2, &last)])
 }

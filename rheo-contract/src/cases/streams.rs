@@ -132,14 +132,93 @@ pub(crate) const CASES: &[Case] = &[
 
 /// Valid names that careless backends take for one another, or choke on.
 const NAMES: &[&str] = &[
-    "a", "A", "b", "a.b", "a:b", "a/b", "a\\b", "a|b", "a_b", "a-b", "a b", "a,b", "a;b", "a#b",
-    "a\u{00fc}", "au\u{0308}", "\u{df}", "ss", "\u{130}", "i", "I", "a ", " a", "a  ", " ", "  ",
-    "\u{3000}", "\u{200b}", "a\u{200b}", "%", "_", "a%", "a_", "*", "?", "a*", "$", "$a", "a$b",
-    "'", "''", "a'b", "\"", "\"\"", "a\"b", "`", "a`b", "\\", "\\\\", ".", "..", "/", "../a",
-    "system.users", "system.indexes", "pg_catalog", "_id", "null", "NULL", "0", "00", "1", "-1",
-    "1.0", "true", "{}", "{\"a\":1}", "[]", "(a)", "<a>", "&amp;", "${a}", "{{a}}", "\u{1f980}",
-    "\u{1f468}\u{200d}\u{1f469}", "\u{feff}a", "\u{e000}", "\u{10ffff}", "a\u{301}\u{323}",
-    "a\u{323}\u{301}", "--", "a--b", "/*a*/", "'; drop table events; --", "\\u0061", "%61", "a\u{2028}",
+    "a",
+    "A",
+    "b",
+    "a.b",
+    "a:b",
+    "a/b",
+    "a\\b",
+    "a|b",
+    "a_b",
+    "a-b",
+    "a b",
+    "a,b",
+    "a;b",
+    "a#b",
+    "a\u{00fc}",
+    "au\u{0308}",
+    "\u{df}",
+    "ss",
+    "\u{130}",
+    "i",
+    "I",
+    "a ",
+    " a",
+    "a  ",
+    " ",
+    "  ",
+    "\u{3000}",
+    "\u{200b}",
+    "a\u{200b}",
+    "%",
+    "_",
+    "a%",
+    "a_",
+    "*",
+    "?",
+    "a*",
+    "$",
+    "$a",
+    "a$b",
+    "'",
+    "''",
+    "a'b",
+    "\"",
+    "\"\"",
+    "a\"b",
+    "`",
+    "a`b",
+    "\\",
+    "\\\\",
+    ".",
+    "..",
+    "/",
+    "../a",
+    "system.users",
+    "system.indexes",
+    "pg_catalog",
+    "_id",
+    "null",
+    "NULL",
+    "0",
+    "00",
+    "1",
+    "-1",
+    "1.0",
+    "true",
+    "{}",
+    "{\"a\":1}",
+    "[]",
+    "(a)",
+    "<a>",
+    "&amp;",
+    "${a}",
+    "{{a}}",
+    "\u{1f980}",
+    "\u{1f468}\u{200d}\u{1f469}",
+    "\u{feff}a",
+    "\u{e000}",
+    "\u{10ffff}",
+    "a\u{301}\u{323}",
+    "a\u{323}\u{301}",
+    "--",
+    "a--b",
+    "/*a*/",
+    "'; drop table events; --",
+    "\\u0061",
+    "%61",
+    "a\u{2028}",
 ];
 
 /// Texts that some store, driver or template runs.
@@ -176,7 +255,9 @@ async fn a_stream_has_the_partitions_it_was_made_with(t: Fixture) -> Outcome {
 /// Most streams are made without a thought about partitions.
 async fn a_stream_has_one_partition_by_default(t: Fixture) -> Outcome {
     let name = StreamName::new("orders")?;
-    t.backend.create_stream(&name, &StreamOptions::new()).await?;
+    t.backend
+        .create_stream(&name, &StreamOptions::new())
+        .await?;
     let stream = t.existing_stream(name);
     let appended = stream.append(1).await?;
 
@@ -199,7 +280,10 @@ async fn a_stream_has_up_to_1024_partitions(t: Fixture) -> Outcome {
 
 async fn expect_one_too_many(stream: &Stream, count: u32) -> Outcome {
     let beyond = ReadOptions::new().with_partition(Partition::new(count));
-    expect_invalid(stream.backend.read(&stream.name, &beyond).await, "partition")
+    expect_invalid(
+        stream.backend.read(&stream.name, &beyond).await,
+        "partition",
+    )
 }
 
 /// Every instance of a service makes its streams when it starts.
@@ -290,7 +374,9 @@ async fn group_names_never_collide(t: Fixture) -> Outcome {
 
 /// (`a`, `b:c`) and (`a:b`, `c`) are the same key to whoever joins with a colon.
 async fn stream_and_group_are_not_run_together(t: Fixture) -> Outcome {
-    for separator in [":", ".", "/", "|", "_", "-", " ", ",", ";", "#", "$", "\\", "@", "::"] {
+    for separator in [
+        ":", ".", "/", "|", "_", "-", " ", ",", ";", "#", "$", "\\", "@", "::",
+    ] {
         let stream = t.stream_named(&format!("a{separator}b"), 1).await?;
         let inner = stream.group("c").await?;
         let outer = t.stream_named(&format!("a{separator}"), 1).await?;
@@ -382,10 +468,18 @@ async fn types_and_keys_are_told_apart(t: Fixture) -> Outcome {
     for (sequence, name) in (1..).zip(NAMES) {
         let by_type = Query::new().with_event_type((*name).try_into()?);
         let found = sequences(&stream.query_all(by_type).await?);
-        expect_eq(&format!("the events of type {name:?}"), found, vec![sequence])?;
+        expect_eq(
+            &format!("the events of type {name:?}"),
+            found,
+            vec![sequence],
+        )?;
         let by_key = Query::new().with_key(EventKey::new(name)?);
         let found = sequences(&stream.query_all(by_key).await?);
-        expect_eq(&format!("the events with key {name:?}"), found, vec![sequence])?;
+        expect_eq(
+            &format!("the events with key {name:?}"),
+            found,
+            vec![sequence],
+        )?;
     }
     Ok(())
 }
@@ -435,7 +529,11 @@ async fn text_that_looks_like_a_command_is_kept(t: Fixture) -> Outcome {
         group.expect_nothing(text).await?;
     }
     bystander.expect_claimable("a", &[1, 2]).await?;
-    expect_eq("the log", sequences(&bystander.stream.read(P0).await?), vec![1, 2])
+    expect_eq(
+        "the log",
+        sequences(&bystander.stream.read(P0).await?),
+        vec![1, 2],
+    )
 }
 
 async fn stream_with_payloads(t: &Fixture, payloads: &[Value]) -> Outcome<Stream> {

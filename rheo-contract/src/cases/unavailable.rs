@@ -182,9 +182,15 @@ async fn no_store_comes_before_nothing_to_do(t: Fixture) -> Outcome {
 
     let gone = ErrorKind::BackendUnavailable;
     expect_error(b.append_batch(stream, Vec::new()).await, gone)?;
-    expect_error(b.read(stream, &ReadOptions::new().with_limit(0)).await, gone)?;
+    expect_error(
+        b.read(stream, &ReadOptions::new().with_limit(0)).await,
+        gone,
+    )?;
     let none = FetchOptions::new(target.leases[0].consumer.clone());
-    expect_error(b.fetch(stream, name, &none.clone().with_limit(0)).await, gone)?;
+    expect_error(
+        b.fetch(stream, name, &none.clone().with_limit(0)).await,
+        gone,
+    )?;
     let nowhere = none.clone().with_partitions(Partitions::only([]));
     expect_error(b.fetch(stream, name, &nowhere).await, gone)?;
     let out_of_range = none.with_partitions(Partition::new(7));
@@ -216,9 +222,10 @@ async fn no_store_comes_before_nothing_to_do(t: Fixture) -> Outcome {
                 let none = DeadLetterOptions::new().with_limit(0);
                 b.dead_letters(stream, name, &none).await.map(drop)
             }
-            OptionalOperation::WaitForWork => {
-                b.wait_for_work(stream, name, Duration::ZERO).await.map(drop)
-            }
+            OptionalOperation::WaitForWork => b
+                .wait_for_work(stream, name, Duration::ZERO)
+                .await
+                .map(drop),
             _ => continue,
         };
         expect_error(refused, gone)?;

@@ -79,7 +79,9 @@ async fn work_that_is_there_is_told(t: Fixture) -> Outcome {
 async fn work_that_was_given_back_is_told(t: Fixture) -> Outcome {
     let group = t.group_with_events(1).await?;
     let lease = group.fetch_one("a").await?;
-    t.backend.retry(&lease, &rheo_core::RetryOptions::new()).await?;
+    t.backend
+        .retry(&lease, &rheo_core::RetryOptions::new())
+        .await?;
 
     expect_work(&group, PATIENCE).await
 }
@@ -168,7 +170,10 @@ async fn waiting_for_nothing_names_what_is_missing(t: Fixture) -> Outcome {
 
     let waited = t.backend.wait_for_work(&missing, &nobody, PATIENCE).await;
     expect_error(waited, ErrorKind::StreamNotFound)?;
-    let waited = t.backend.wait_for_work(&stream.name, &nobody, PATIENCE).await;
+    let waited = t
+        .backend
+        .wait_for_work(&stream.name, &nobody, PATIENCE)
+        .await;
     let error = expect_error(waited, ErrorKind::GroupNotFound)?;
     expect(
         error.to_string().contains("nobody"),

@@ -73,10 +73,8 @@ fn dies_as_declared(faulty: &'static Faulty) -> Result<(), Failed> {
     {
         wrong.push_str(&format!("\nit should be failed by {case}, and is not"));
     }
-    for (case, reason) in killed
-        .iter()
-        .filter(|(case, _)| !faulty.kills.contains(case))
-    {
+    let declared = |case: &&str| faulty.kills.contains(case) || faulty.chance.contains(case);
+    for (case, reason) in killed.iter().filter(|(case, _)| !declared(case)) {
         wrong.push_str(&format!(
             "\nit is failed by {case}, which is not declared:\n{reason}\n"
         ));

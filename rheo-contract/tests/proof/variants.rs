@@ -1,5 +1,6 @@
 //! Correct backends that use the freedom the rules leave: all of them must be certified.
 
+mod checking;
 mod declaring;
 mod delivering;
 mod querying;
@@ -29,7 +30,12 @@ pub(crate) trait Variant: Sync {
 
 pub(crate) fn all() -> impl Iterator<Item = &'static dyn Variant> {
     let times: [&'static dyn Variant; 3] = [&AsItIs, &StoreTime, &CoarseStoreTime];
-    let others = [declaring::ALL, delivering::ALL, querying::ALL];
+    let others = [
+        checking::ALL,
+        declaring::ALL,
+        delivering::ALL,
+        querying::ALL,
+    ];
     times
         .into_iter()
         .chain(others.into_iter().flatten().copied())

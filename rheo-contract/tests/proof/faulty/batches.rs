@@ -269,7 +269,10 @@ impl Defect for BatchIgnoresReceipts {
         for (lease, result) in leases.iter().zip(&results) {
             if *result == Err(Error::ReceiptMismatch) {
                 let receipt = None;
-                let right = Lease { receipt, ..lease.clone() };
+                let right = Lease {
+                    receipt,
+                    ..lease.clone()
+                };
                 let _ = real.backend.retry(&right, options).await;
             }
         }
@@ -292,10 +295,14 @@ impl Defect for BatchAnswersPerEvent {
     async fn ack_batch(&self, real: &Real, leases: &[Lease]) -> Vec<Result<()>> {
         let results = ack_each(real, leases).await;
         let first = |lease: &Lease| {
-            let same = |other: &Lease| other.lease_id == lease.lease_id && other.group == lease.group;
+            let same =
+                |other: &Lease| other.lease_id == lease.lease_id && other.group == lease.group;
             leases.iter().position(same).unwrap_or_default()
         };
-        leases.iter().map(|lease| results[first(lease)].clone()).collect()
+        leases
+            .iter()
+            .map(|lease| results[first(lease)].clone())
+            .collect()
     }
 }
 
@@ -307,16 +314,16 @@ impl Defect for BatchKeepsTheLastLeaseOfAnEvent {
     async fn ack_batch(&self, real: &Real, leases: &[Lease]) -> Vec<Result<()>> {
         let last = |lease: &Lease| {
             let place = place_of(lease);
-            leases.iter().rposition(|other| {
-                other.group == lease.group && place_of(other) == place
-            })
+            leases
+                .iter()
+                .rposition(|other| other.group == lease.group && place_of(other) == place)
         };
         let mut results: Vec<Result<()>> = Vec::new();
         for (at, lease) in leases.iter().enumerate() {
             let last = last(lease).unwrap_or(at);
-            let is_first = leases[..at].iter().all(|other| {
-                other.group != lease.group || place_of(other) != place_of(lease)
-            });
+            let is_first = leases[..at]
+                .iter()
+                .all(|other| other.group != lease.group || place_of(other) != place_of(lease));
             if is_first {
                 results.push(real.backend.ack(&leases[last]).await);
             } else {
@@ -370,7 +377,9 @@ impl Defect for BatchIsOfOneStream {
     async fn ack_batch(&self, real: &Real, leases: &[Lease]) -> Vec<Result<()>> {
         let mut leases = leases.to_vec();
         if let Some(first) = leases.first().map(|lease| lease.event.stream.clone()) {
-            leases.iter_mut().for_each(|lease| lease.event.stream = first.clone());
+            leases
+                .iter_mut()
+                .for_each(|lease| lease.event.stream = first.clone());
         }
         ack_each(real, &leases).await
     }
@@ -389,7 +398,9 @@ impl Defect for BatchIsOfOneGroup {
     ) -> Vec<Result<RetryOutcome>> {
         let mut leases = leases.to_vec();
         if let Some(first) = leases.first().map(|lease| lease.group.clone()) {
-            leases.iter_mut().for_each(|lease| lease.group = first.clone());
+            leases
+                .iter_mut()
+                .for_each(|lease| lease.group = first.clone());
         }
         real.backend.retry_batch(&leases, options).await
     }
@@ -408,7 +419,9 @@ impl Defect for BatchIsOfOnePartition {
     ) -> Vec<Result<()>> {
         let mut leases = leases.to_vec();
         if let Some(first) = leases.first().map(|lease| lease.event.partition) {
-            leases.iter_mut().for_each(|lease| lease.event.partition = first);
+            leases
+                .iter_mut()
+                .for_each(|lease| lease.event.partition = first);
         }
         real.backend.reject_batch(&leases, reason).await
     }

@@ -515,11 +515,7 @@ impl Defect for UndeclaredStreamsAreNone {
     fn capabilities(&self, real: &Real) -> Capabilities {
         lacking(real, &[LIST_STREAMS])
     }
-    async fn list_streams(
-        &self,
-        _: &Real,
-        _: &ListOptions<StreamName>,
-    ) -> Result<Vec<StreamInfo>> {
+    async fn list_streams(&self, _: &Real, _: &ListOptions<StreamName>) -> Result<Vec<StreamInfo>> {
         Ok(Vec::new())
     }
 }

@@ -130,6 +130,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "dead_letters::DLQ-5::dead_letters_are_in_order_of_partition_first",
             "dead_letters::DLQ-5::pages_of_dead_letters_join_up",
             "settling::DLQ-2::a_bad_reason_keeps_nothing_from_being_settled",
+            "distribution::DST-1::dead_letters_are_the_same_on_both",
         ],
     },
     faulty! {
@@ -176,6 +177,8 @@ pub(super) const FAULTY: &[Faulty] = &[
             "settling::DLQ-3::a_lease_lost_at_the_last_attempt_becomes_a_dead_letter",
             "settling::DLQ-3::an_empty_fetch_leaves_nothing_used_up",
             "streams::STR-4::dead_letters_are_isolated",
+            "distribution::DST-1::dead_letters_are_the_same_on_both",
+            "durability::DUR-1::dead_letters_survive",
         ],
     },
     faulty! {
@@ -235,6 +238,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "leases::LSE-2::a_stale_lease_makes_no_dead_letter",
             "receipts::LSE-3::a_mismatch_makes_no_dead_letter",
             "settling::DLQ-3::a_last_lease_that_was_acked_late_is_no_dead_letter",
+            "durability::DUR-1::dead_letters_survive",
         ],
     },
     faulty! {
@@ -316,6 +320,10 @@ pub(super) const FAULTY: &[Faulty] = &[
             "streams::STR-3::text_that_looks_like_a_command_is_kept",
             "streams::STR-4::dead_letters_are_isolated",
             "streams::STR-4::settling_on_one_stream_leaves_the_other",
+            "distribution::DST-1::a_lease_is_settled_on_any_handle",
+            "distribution::DST-1::dead_letters_are_the_same_on_both",
+            "durability::DUR-1::dead_letters_survive",
+            "durability::DUR-1::what_is_settled_stays_settled",
         ],
     },
     faulty! {

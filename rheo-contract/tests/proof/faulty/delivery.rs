@@ -5,8 +5,8 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use rheo_core::{
-    Cause, ConsumerId, DeadLetterOptions, Error, Event, EventId, FetchOptions, GroupName, GroupOptions,
-    JsonObject, Lease, LeaseDuration, Partition, Partitions, ReadOptions, Replay,
+    Cause, ConsumerId, DeadLetterOptions, Error, Event, EventId, FetchOptions, GroupName,
+    GroupOptions, JsonObject, Lease, LeaseDuration, Partition, Partitions, ReadOptions, Replay,
     ResetOptions, Result, RetryDelay, RetryOptions, Sequence, Start, StreamName, Timestamp,
     async_trait,
 };
@@ -389,6 +389,9 @@ pub(super) const FAULTY: &[Faulty] = &[
             "settling::DLQ-4::a_rejected_event_is_over_for_its_group_alone",
             "streams::STR-3::text_that_looks_like_a_command_is_kept",
             "streams::STR-4::settling_on_one_stream_leaves_the_other",
+        ],
+        chance: [
+            "leases::LSE-7::of_concurrent_settles_one_wins",
         ],
     },
     faulty! {
@@ -854,6 +857,9 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the sequences",
         kills: [
             "delivery::DLV-7::concurrent_fetches_share_no_event",
+        ],
+        chance: [
+            "replay::RPL-7::fetches_that_race_a_replay_lose_no_event",
             "distribution::DST-1::concurrent_fetches_of_two_handles_claim_each_event_once",
         ],
     },
@@ -946,7 +952,9 @@ struct OneGroupTakesFromTheOthers(Mutex<HashMap<Spot, GroupName>>);
 impl Tweak for OneGroupTakesFromTheOthers {
     fn keeps(&self, lease: &Lease) -> bool {
         let mut taken = lock(&self.0);
-        let by = taken.entry(spot(&lease.event)).or_insert(lease.group.clone());
+        let by = taken
+            .entry(spot(&lease.event))
+            .or_insert(lease.group.clone());
         *by == lease.group
     }
 }
@@ -957,7 +965,9 @@ struct AckIsForAllGroups(Mutex<HashMap<Spot, GroupName>>);
 impl Tweak for AckIsForAllGroups {
     fn keeps(&self, lease: &Lease) -> bool {
         let acked = lock(&self.0);
-        acked.get(&spot(&lease.event)).is_none_or(|group| *group == lease.group)
+        acked
+            .get(&spot(&lease.event))
+            .is_none_or(|group| *group == lease.group)
     }
     fn done(&self, _: Timestamp, step: Step, lease: &Lease) {
         if step == Step::Ack {
@@ -976,12 +986,15 @@ struct DoneEventsAreGone {
 impl Tweak for DoneEventsAreGone {
     fn creating(&self, stream: &StreamName, group: &GroupName, _: &mut GroupOptions) {
         let group = (stream.clone(), group.clone());
-        lock(&self.gone).entry(group).or_insert_with(|| lock(&self.acked).clone());
+        lock(&self.gone)
+            .entry(group)
+            .or_insert_with(|| lock(&self.acked).clone());
     }
     fn keeps(&self, lease: &Lease) -> bool {
         let group = (lease.event.stream.clone(), lease.group.clone());
         let gone = lock(&self.gone);
-        gone.get(&group).is_none_or(|gone| !gone.contains(&spot(&lease.event)))
+        gone.get(&group)
+            .is_none_or(|gone| !gone.contains(&spot(&lease.event)))
     }
     fn done(&self, _: Timestamp, step: Step, lease: &Lease) {
         if step == Step::Ack {
@@ -1030,7 +1043,9 @@ impl Tweak for StartIsOfPartition0 {
 async fn logs(real: &Real, stream: &StreamName) -> BTreeMap<Partition, Vec<Event>> {
     let mut logs = BTreeMap::new();
     for partition in (0..1_024).map(Partition::new) {
-        let options = ReadOptions::new().with_partition(partition).with_limit(u32::MAX);
+        let options = ReadOptions::new()
+            .with_partition(partition)
+            .with_limit(u32::MAX);
         match real.backend.read(stream, &options).await {
             Ok(events) => logs.insert(partition, events),
             Err(_) => break,
@@ -1102,7 +1117,10 @@ impl Defect for StartIsComparedWithTheLargestPartition {
             return real.backend.create_group(stream, group, options).await;
         };
         let logs = logs(real, stream).await;
-        let highest = logs.values().filter_map(|events| events.last()).map(|event| event.sequence);
+        let highest = logs
+            .values()
+            .filter_map(|events| events.last())
+            .map(|event| event.sequence);
         if highest.max().unwrap_or(Sequence::ZERO) < sequence {
             return real.backend.create_group(stream, group, options).await;
         }
@@ -1607,7 +1625,14 @@ impl Defect for FullestPartitionFirst {
         }
         logs.sort_by_key(|(_, events)| std::cmp::Reverse(events.len()));
         let order = logs.into_iter().map(|(partition, _)| partition);
-        fetch_each(real, (stream, group), options, order.collect::<Vec<_>>(), false).await
+        fetch_each(
+            real,
+            (stream, group),
+            options,
+            order.collect::<Vec<_>>(),
+            false,
+        )
+        .await
     }
 }
 
@@ -1680,9 +1705,10 @@ impl Defect for CaughtUpGroupSkipsOne {
         let mut leases = real.backend.fetch(stream, group, options).await?;
         if leases.is_empty() && options.limit > 0 {
             lock(&self.0).insert(key);
-        } else if leases.first().is_some_and(|lease| {
-            lease.attempt == 1 && lease.event.sequence > Sequence::ZERO.next()
-        }) && lock(&self.0).remove(&key)
+        } else if leases
+            .first()
+            .is_some_and(|lease| lease.attempt == 1 && lease.event.sequence > Sequence::ZERO.next())
+            && lock(&self.0).remove(&key)
         {
             real.backend.ack(&leases.remove(0)).await?;
         }

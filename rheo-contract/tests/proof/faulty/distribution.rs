@@ -359,7 +359,11 @@ struct RepeatedAcksAreFine(Mutex<HashSet<LeaseId>>);
 #[async_trait]
 impl Defect for RepeatedAcksAreFine {
     async fn ack(&self, real: &Real, lease: &Lease) -> Result<()> {
-        let is_new = self.0.lock().expect("not poisoned").insert(lease.lease_id.clone());
+        let is_new = self
+            .0
+            .lock()
+            .expect("not poisoned")
+            .insert(lease.lease_id.clone());
         match real.backend.ack(lease).await {
             Err(Error::StaleLease) if !is_new => Ok(()),
             acked => acked,
@@ -381,14 +385,19 @@ impl Defect for ReclaimsByTheExpiryItGave {
     ) -> Result<Vec<Lease>> {
         let mut expired = std::mem::take(&mut *self.0.lock().expect("not poisoned"));
         let now = real.now();
-        let held: Vec<Lease> = expired.extract_if(.., |lease| lease.expires_at > now).collect();
+        let held: Vec<Lease> = expired
+            .extract_if(.., |lease| lease.expires_at > now)
+            .collect();
         self.0.lock().expect("not poisoned").extend(held);
         for lease in expired {
             let again = RetryOptions::new();
             let _ = real.backend.retry(&lease, &again).await;
         }
         let leases = real.backend.fetch(stream, group, options).await?;
-        self.0.lock().expect("not poisoned").extend(leases.iter().cloned());
+        self.0
+            .lock()
+            .expect("not poisoned")
+            .extend(leases.iter().cloned());
         Ok(leases)
     }
     async fn renew(&self, real: &Real, lease: &Lease, duration: LeaseDuration) -> Result<Lease> {
@@ -430,14 +439,20 @@ impl Defect for TheEndIsRemembered {
         options: &FetchOptions,
     ) -> Result<Vec<Lease>> {
         let name = (stream.clone(), group.clone());
-        let leases = real.backend.fetch(stream, group, &options.clone().with_limit(0)).await?;
+        let leases = real
+            .backend
+            .fetch(stream, group, &options.clone().with_limit(0))
+            .await?;
         let end = self.0.lock().expect("not poisoned").get(&name).copied();
         if end == Some(real.now()) {
             return Ok(leases);
         }
         let leases = real.backend.fetch(stream, group, options).await?;
         if leases.is_empty() && options.limit > 0 && options.partitions == Default::default() {
-            self.0.lock().expect("not poisoned").insert(name, real.now());
+            self.0
+                .lock()
+                .expect("not poisoned")
+                .insert(name, real.now());
         }
         Ok(leases)
     }

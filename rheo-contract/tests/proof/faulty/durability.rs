@@ -648,7 +648,10 @@ impl Defect for CursorsLiveInTheHandle {
     async fn query(&self, real: &Real, stream: &StreamName, query: &Query) -> Result<Page> {
         let queried = real.backend.query(stream, query).await;
         let mut known = self.0.lock().expect("not poisoned");
-        let unknown = query.cursor.as_ref().filter(|cursor| !known.contains(cursor));
+        let unknown = query
+            .cursor
+            .as_ref()
+            .filter(|cursor| !known.contains(cursor));
         if let Some(cursor) = unknown
             && !matches!(&queried, Err(error) if error.kind() != ErrorKind::Invalid)
         {

@@ -20,6 +20,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "input::LOG-8::the_longest_payload_is_taken_and_no_longer_one",
             "queries::STR-4::a_query_sees_its_own_stream_alone",
             "streams::STR-3::text_that_looks_like_a_command_is_kept",
+            "durability::DUR-1::events_survive",
         ],
     },
     faulty! {

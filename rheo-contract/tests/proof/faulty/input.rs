@@ -1,11 +1,10 @@
 //! Defects that the cases of `input` are there for.
 
-use std::collections::{BTreeMap, HashSet};
-use std::sync::Mutex;
+use std::collections::BTreeMap;
 
 use rheo_core::{
-    Capabilities, Error, ErrorKind, Event, EventId, Existing, FetchOptions, GroupInfo, GroupName,
-    GroupOptions, Guarantee, Lag, Lease, Limits, MAX_JSON_BYTES, MaxAttempts, Mechanism, NewEvent,
+    Capabilities, Error, ErrorKind, Event, FetchOptions, GroupInfo, GroupName, GroupOptions,
+    Guarantee, Lag, Lease, Limits, MAX_JSON_BYTES, MaxAttempts, Mechanism, NewEvent,
     OptionalOperation, Page, Partition, Partitions, Query, ReadOptions, Replay, ResetOptions,
     Result, Sequence, Start, StreamName, async_trait,
 };
@@ -166,16 +165,6 @@ pub(super) const FAULTY: &[Faulty] = &[
         PartitionsBeforeTheGroup: "fetch checks the partitions before it looks the group up",
         says: "Err(GroupNotFound)",
         kills: ["input::ERR-6::a_missing_group_comes_before_bad_input"],
-    },
-    faulty! {
-        IdsBeforePartitions: "ids are looked up before the partitions are checked",
-        says: "Err(Invalid)",
-        kills: ["input::ERR-6::bad_input_comes_before_a_taken_id"],
-    },
-    faulty! {
-        NameBeforeStart: "a taken name of a group is found before its start is checked",
-        says: "Err(Invalid)",
-        kills: ["input::ERR-6::a_bad_start_comes_before_a_taken_name"],
     },
     faulty! {
         NoPartitionsReturnEarly: "a fetch from no partitions is Ok before the group is looked up",
@@ -653,52 +642,6 @@ impl Defect for PartitionsBeforeTheGroup {
 }
 
 #[derive(Default)]
-struct IdsBeforePartitions(Mutex<HashSet<(StreamName, EventId)>>);
-
-#[async_trait]
-impl Defect for IdsBeforePartitions {
-    async fn append_batch(
-        &self,
-        real: &Real,
-        stream: &StreamName,
-        events: Vec<NewEvent>,
-    ) -> Result<Vec<Event>> {
-        let ids: Vec<EventId> = events.iter().filter_map(|event| event.id).collect();
-        let appended = real.backend.append_batch(stream, events).await;
-        let mut known = self.0.lock().expect("not poisoned");
-        if is(&appended, ErrorKind::Invalid) {
-            let taken = ids.iter().find(|id| known.contains(&(stream.clone(), **id)));
-            if let Some(id) = taken {
-                return Err(Error::AlreadyExists(Existing::Event(*id)));
-            }
-        }
-        let new = appended.iter().flatten();
-        known.extend(new.map(|event| (stream.clone(), event.id)));
-        appended
-    }
-}
-
-#[derive(Default)]
-struct NameBeforeStart;
-
-#[async_trait]
-impl Defect for NameBeforeStart {
-    async fn create_group(
-        &self,
-        real: &Real,
-        stream: &StreamName,
-        group: &GroupName,
-        options: &GroupOptions,
-    ) -> Result<()> {
-        let made = real.backend.create_group(stream, group, options).await;
-        if is(&made, ErrorKind::Invalid) && real.backend.lag(stream, group).await.is_ok() {
-            return Err(Error::AlreadyExists(Existing::Group(group.clone())));
-        }
-        made
-    }
-}
-
-#[derive(Default)]
 struct NoPartitionsReturnEarly;
 
 #[async_trait]
@@ -794,7 +737,12 @@ impl Defect for QueryOfNoneChecksNothing {
 fn limited(real: &Real, limits: Limits) -> Capabilities {
     let declared = of_a_server(&real.backend.capabilities());
     Capabilities::builder()
-        .guarantees(Guarantee::ALL.iter().copied().filter(|g| declared.guarantees(*g)))
+        .guarantees(
+            Guarantee::ALL
+                .iter()
+                .copied()
+                .filter(|g| declared.guarantees(*g)),
+        )
         .mechanisms(Mechanism::ALL.iter().copied().filter(|m| declared.uses(*m)))
         .operations(OptionalOperation::ALL.iter().copied())
         .limits(limits)
@@ -823,7 +771,10 @@ impl Defect for JsonLimitIsOneLess {
         events: Vec<NewEvent>,
     ) -> Result<Vec<Event>> {
         real.backend.ping().await?;
-        if let Some(long) = events.iter().find(|event| event.payload.byte_len() >= MAX_JSON_BYTES) {
+        if let Some(long) = events
+            .iter()
+            .find(|event| event.payload.byte_len() >= MAX_JSON_BYTES)
+        {
             let bytes = long.payload.byte_len();
             return Err(Error::invalid("payload", bytes, "fewer bytes"));
         }

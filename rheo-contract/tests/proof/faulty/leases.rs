@@ -689,6 +689,8 @@ pub(super) const FAULTY: &[Faulty] = &[
             "batches::LSE-8::a_batch_of_renewals_gives_the_renewed_leases_in_order",
             "leases::LSE-6::a_renewal_may_shorten",
             "settling::DLQ-3::a_renewed_last_lease_is_not_given_up_on",
+            "distribution::DST-1::a_lease_renewed_elsewhere_is_not_reclaimed",
+            "fidelity::LOG-5::a_renewed_and_a_redelivered_lease_hold_the_same_event",
         ],
     },
     faulty! {
@@ -712,6 +714,13 @@ pub(super) const FAULTY: &[Faulty] = &[
             "leases::LSE-6::a_renewal_is_no_attempt",
             "settling::DLQ-3::a_renewed_last_lease_is_not_given_up_on",
             "settling::DLQ-3::until_it_is_reclaimed_the_last_lease_settles",
+            "delivery::DLV-8::no_lease_outlasts_the_highest_timestamp",
+            "distribution::DST-1::a_lease_is_settled_on_any_handle",
+            "durability::DUR-1::a_lease_survives",
+            "partitions::LSE-2::one_sequence_in_two_partitions_is_two_deliveries",
+            "progress::FRN-3::the_frontier_never_moves_back_by_itself",
+            "replay::RPL-1::a_replayed_lease_is_stale_after_the_event_was_claimed_again",
+            "replay::RPL-1::what_is_at_or_below_the_sequence_stays_as_it_is",
         ],
     },
     faulty! {
@@ -735,6 +744,9 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the number of settles that won to be 1",
         kills: [
             "leases::LSE-7::of_concurrent_settles_one_wins",
+        ],
+        chance: [
+            "distribution::DST-1::of_settles_on_two_handles_one_wins",
         ],
     },
 ];
@@ -781,7 +793,8 @@ struct LeaseIdIsACounter(Aliases, AtomicU64);
 impl Tweak for LeaseIdIsACounter {
     fn claimed(&self, _: Timestamp, lease: &mut Lease) {
         let count = self.1.fetch_add(1, Ordering::Relaxed);
-        self.0.rename(lease, LeaseId::new(format!("lease-of-node-17-{count}")));
+        self.0
+            .rename(lease, LeaseId::new(format!("lease-of-node-17-{count}")));
     }
     fn presented(&self, _: Timestamp, _: Step, lease: &mut Lease) {
         self.0.restore(lease);
@@ -983,7 +996,10 @@ impl Tweak for ReplayKeepsClaims {
         self.0.claims.note(lease);
     }
     fn went_back(&self, how: Back<'_>) {
-        if matches!(how, Back::Replay(Replay::After { .. } | Replay::AfterEach(_))) {
+        if matches!(
+            how,
+            Back::Replay(Replay::After { .. } | Replay::AfterEach(_))
+        ) {
             self.0.forgive_all();
         }
     }
@@ -1101,7 +1117,10 @@ impl Tweak for LeaseIdIsAPrefix {
     fn presented(&self, _: Timestamp, _: Step, lease: &mut Lease) {
         if let Some(current) = self.0.last_of(lease)
             && !lease.lease_id.as_str().is_empty()
-            && current.lease_id.as_str().starts_with(lease.lease_id.as_str())
+            && current
+                .lease_id
+                .as_str()
+                .starts_with(lease.lease_id.as_str())
         {
             lease.lease_id = current.lease_id;
         }
@@ -1134,9 +1153,9 @@ impl Defect for OddLeaseIdFails {
         let is_hex = id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
         let acked = real.backend.ack(lease).await;
         match acked {
-            Err(Error::StaleLease) if !is_hex && !id.starts_with("void") => {
-                Err(Error::Failed(Cause::new("invalid input syntax for type uuid")))
-            }
+            Err(Error::StaleLease) if !is_hex && !id.starts_with("void") => Err(Error::Failed(
+                Cause::new("invalid input syntax for type uuid"),
+            )),
             other => other,
         }
     }
@@ -1408,13 +1427,7 @@ struct LeaseFromTheFutureIsOver(Claims);
 
 #[async_trait]
 impl Tweak for LeaseFromTheFutureIsOver {
-    async fn before_fetch(
-        &self,
-        real: &Real,
-        _: &StreamName,
-        _: &GroupName,
-        _: &mut FetchOptions,
-    ) {
+    async fn before_fetch(&self, real: &Real, _: &StreamName, _: &GroupName, _: &mut FetchOptions) {
         for claim in self.0.all() {
             if claim.leased_at > real.now() {
                 let _ = real.backend.retry(&claim, &RetryOptions::new()).await;
@@ -1433,7 +1446,11 @@ struct ReclaimKeepsTheLeaseId(Claims, Aliases);
 
 impl Tweak for ReclaimKeepsTheLeaseId {
     fn claimed(&self, now: Timestamp, lease: &mut Lease) {
-        if let Some(former) = self.0.last_of(lease).filter(|former| former.expires_at <= now) {
+        if let Some(former) = self
+            .0
+            .last_of(lease)
+            .filter(|former| former.expires_at <= now)
+        {
             self.1.rename(lease, former.lease_id);
         }
         self.0.note(lease);
@@ -1448,7 +1465,11 @@ struct ReclaimIsNoAttempt(Claims);
 
 impl Tweak for ReclaimIsNoAttempt {
     fn claimed(&self, now: Timestamp, lease: &mut Lease) {
-        if let Some(former) = self.0.last_of(lease).filter(|former| former.expires_at <= now) {
+        if let Some(former) = self
+            .0
+            .last_of(lease)
+            .filter(|former| former.expires_at <= now)
+        {
             lease.attempt = former.attempt;
         }
         self.0.note(lease);

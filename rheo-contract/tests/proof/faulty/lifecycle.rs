@@ -98,7 +98,9 @@ impl Defect for IndexesAreMadeOnce {
     async fn ensure_indexes(&self, real: &Real) -> Result<()> {
         real.backend.ensure_indexes().await?;
         if self.0.swap(true, Ordering::SeqCst) {
-            return Err(Error::Failed(Cause::new("relation \"events\" already exists")));
+            return Err(Error::Failed(Cause::new(
+                "relation \"events\" already exists",
+            )));
         }
         Ok(())
     }

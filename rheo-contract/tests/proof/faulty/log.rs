@@ -84,6 +84,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "replay::RPL-6::replay_leaves_the_log_alone",
             "reset::RPL-6::reset_leaves_the_log_alone",
             "streams::STR-4::logs_are_isolated",
+            "durability::DUR-1::making_indexes_after_a_restart_loses_nothing",
         ],
     },
     faulty! {
@@ -116,6 +117,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "streams::STR-2::stream_names_never_collide",
             "streams::STR-3::text_that_looks_like_a_command_is_kept",
             "streams::STR-4::one_event_id_may_be_in_two_streams",
+            "distribution::DST-1::a_stream_made_elsewhere_is_there",
         ],
     },
     faulty! {
@@ -156,6 +158,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "streams::STR-3::a_filter_is_a_value_and_no_operator",
             "streams::STR-3::a_filter_is_no_pattern",
             "streams::STR-4::queries_are_isolated",
+            "durability::DUR-1::a_cursor_survives",
         ],
     },
     faulty! {
@@ -201,6 +204,10 @@ pub(super) const FAULTY: &[Faulty] = &[
             "reset::RPL-5::reset_to_a_sequence_drops_what_is_below_too",
             "reset::RPL-5::reset_to_a_time_starts_with_the_first_event_at_or_after_it",
             "settling::DLQ-1::a_delay_holds_back_nothing_else",
+            "distribution::DST-1::a_replay_elsewhere_is_seen",
+            "distribution::DST-1::an_append_elsewhere_is_fetched",
+            "durability::DUR-1::a_replay_survives",
+            "durability::DUR-1::starts_survive",
         ],
     },
     faulty! {
@@ -363,6 +370,8 @@ pub(super) const FAULTY: &[Faulty] = &[
             "log::LOG-6::keys_go_where_the_published_vectors_say",
             "log::LOG-6::a_batch_is_routed_as_single_events_are",
             "log::LOG-6::any_key_goes_where_its_hash_says",
+            "distribution::DST-1::keys_go_to_the_same_partition_on_both",
+            "durability::DUR-1::partitions_survive",
         ],
     },
     faulty! {
@@ -371,6 +380,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "log::LOG-6::any_key_goes_where_its_hash_says",
             "log::LOG-6::keys_go_where_the_published_vectors_say",
+            "distribution::DST-1::keys_go_to_the_same_partition_on_both",
+            "durability::DUR-1::partitions_survive",
         ],
     },
     faulty! {
@@ -403,6 +414,9 @@ pub(super) const FAULTY: &[Faulty] = &[
             "streams::STR-2::types_and_keys_are_told_apart",
             "streams::STR-2::types_and_keys_come_back",
             "streams::STR-3::text_that_looks_like_a_command_is_kept",
+            "distribution::DST-1::keys_go_to_the_same_partition_on_both",
+            "durability::DUR-1::events_survive",
+            "durability::DUR-1::partitions_survive",
         ],
     },
     faulty! {
@@ -444,6 +458,8 @@ pub(super) const FAULTY: &[Faulty] = &[
             "log::LOG-1::a_taken_id_uses_up_no_sequence",
             "log::LOG-7::a_generated_id_is_taken_too",
             "log::LOG-7::a_taken_id_is_refused_in_every_partition",
+            "distribution::DST-1::an_id_taken_elsewhere_is_taken",
+            "durability::DUR-1::taken_ids_stay_taken",
         ],
     },
     faulty! {
@@ -513,6 +529,15 @@ pub(super) const FAULTY: &[Faulty] = &[
             "log::LOG-7::generated_ids_hold_the_time_of_the_append",
             "lifecycle::ERR-7::closing_one_handle_leaves_the_others",
             "log::LOG-7::generated_ids_sort_by_millisecond",
+            "distribution::DST-1::a_reset_elsewhere_is_seen",
+            "distribution::DST-1::an_append_elsewhere_is_fetched",
+            "distribution::DST-1::concurrent_appends_of_two_handles_leave_no_gap",
+            "distribution::DST-1::keys_go_to_the_same_partition_on_both",
+            "distribution::DST-1::progress_is_the_same_on_both",
+            "distribution::DST-1::two_handles_append_to_one_log",
+            "durability::DUR-1::partitions_survive",
+            "durability::DUR-1::sequences_go_on",
+            "durability::DUR-1::starts_survive",
         ],
     },
     faulty! {
@@ -564,6 +589,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "streams::STR-1::a_stream_has_one_partition_by_default",
             "streams::STR-1::a_stream_has_the_partitions_it_was_made_with",
             "streams::STR-1::a_stream_has_up_to_1024_partitions",
+            "durability::DUR-1::partitions_survive",
         ],
     },
     faulty! {
@@ -590,6 +616,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "input::ERR-6::nothing_to_do_excuses_no_missing_stream",
             "input::ERR-6::the_stream_is_looked_up_before_the_group",
             "input::LOG-9::a_missing_stream_is_not_an_empty_one",
+            "distribution::DST-1::a_stream_made_elsewhere_is_there",
         ],
     },
     faulty! {

@@ -27,6 +27,10 @@ pub(super) const FAULTY: &[Faulty] = &[
             "queries::QRY-3::paging_by_sequence_gives_every_event_once",
             "queries::QRY-3::paging_by_timestamp_gives_every_event_once",
             "streams::STR-1::a_stream_has_the_partitions_it_was_made_with",
+            "distribution::DST-1::concurrent_appends_of_two_handles_leave_no_gap",
+            "distribution::DST-1::keys_go_to_the_same_partition_on_both",
+            "distribution::DST-1::two_handles_append_to_one_log",
+            "durability::DUR-1::sequences_go_on",
         ],
     },
     faulty! {
@@ -146,6 +150,11 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "partitions::LSE-5::attempts_are_counted_in_each_partition",
             "replay::RPL-2::replays_at_random_follow_the_rules",
+            "distribution::DST-1::a_lease_replaced_elsewhere_is_stale",
+            "distribution::DST-1::a_retry_elsewhere_counts_as_an_attempt",
+            "durability::DUR-1::attempts_survive",
+            "durability::DUR-1::the_delay_of_a_retry_survives",
+            "durability::DUR-1::the_expiry_of_a_lease_survives",
         ],
     },
     faulty! {

@@ -34,6 +34,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "reset::RPL-5::the_frontier_is_the_new_start",
             "settling::DLQ-2::a_given_up_event_lets_the_frontier_pass",
             "settling::DLQ-3::a_lease_lost_at_the_last_attempt_lets_the_frontier_pass",
+            "durability::DUR-1::frontiers_survive",
         ],
     },
     faulty! {
@@ -136,6 +137,8 @@ pub(super) const FAULTY: &[Faulty] = &[
             "replay::RPL-2::below_the_start_the_frontier_falls_to_the_sequence",
             "replay::RPL-2::replays_at_random_follow_the_rules",
             "replay::RPL-4::below_the_start_the_frontier_falls_to_below_the_chosen_event",
+            "distribution::DST-1::progress_is_the_same_on_both",
+            "durability::DUR-1::frontiers_survive",
         ],
     },
     faulty! {
@@ -163,6 +166,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "partitions::FRN-1::frontiers_of_several_partitions_follow_random_work",
             "progress::FRN-1::the_frontier_follows_random_work",
             "progress::FRN-2::a_group_that_starts_at_the_end_has_no_lag",
+            "distribution::DST-1::progress_is_the_same_on_both",
         ],
     },
     faulty! {

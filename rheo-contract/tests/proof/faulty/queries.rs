@@ -403,6 +403,8 @@ pub(super) const FAULTY: &[Faulty] = &[
             "queries::QRY-3::paging_by_timestamp_gives_every_event_once",
             "queries::QRY-3::timestamps_that_go_back_disturb_no_page",
             "streams::STR-4::queries_are_isolated",
+            "distribution::DST-1::a_cursor_goes_on_elsewhere",
+            "durability::DUR-1::a_cursor_survives",
         ],
     },
     faulty! {
@@ -435,6 +437,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the last operation to succeed",
         kills: [
             "queries::QRY-3::a_cursor_is_valid_on_every_handle",
+            "distribution::DST-1::a_cursor_goes_on_elsewhere",
+            "durability::DUR-1::a_cursor_survives",
         ],
     },
     faulty! {
@@ -444,6 +448,8 @@ pub(super) const FAULTY: &[Faulty] = &[
             "queries::QRY-3::a_cursor_may_be_used_again",
             "queries::QRY-3::a_cursor_goes_on_under_other_filters",
             "queries::QRY-3::a_cursor_is_valid_on_every_handle",
+            "distribution::DST-1::a_cursor_goes_on_elsewhere",
+            "durability::DUR-1::a_cursor_survives",
         ],
     },
     faulty! {
@@ -453,6 +459,8 @@ pub(super) const FAULTY: &[Faulty] = &[
             "queries::QRY-3::a_cursor_survives_serialization",
             "queries::QRY-3::a_cursor_is_valid_on_every_handle",
             "queries::QRY-3::a_cursor_may_be_used_again",
+            "distribution::DST-1::a_cursor_goes_on_elsewhere",
+            "durability::DUR-1::a_cursor_survives",
         ],
     },
     faulty! {

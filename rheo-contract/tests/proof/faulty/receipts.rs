@@ -5,8 +5,8 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use rheo_core::{
-    Error, GroupName, Lease, LeaseDuration, LeaseId, Reason, Receipt, Replay, Result,
-    RetryOptions, RetryOutcome, StreamName, Timestamp, async_trait,
+    Error, GroupName, Lease, LeaseDuration, LeaseId, Reason, Receipt, Replay, Result, RetryOptions,
+    RetryOutcome, StreamName, Timestamp, async_trait,
 };
 
 use super::Faulty;
@@ -210,7 +210,9 @@ impl Tweak for ReceiptMayBeLonger {
     }
     fn presented(&self, _: Timestamp, _: Step, lease: &mut Lease) {
         let right = native(lease);
-        accept(lease, |receipt| receipt.as_str().starts_with(right.as_str()));
+        accept(lease, |receipt| {
+            receipt.as_str().starts_with(right.as_str())
+        });
     }
 }
 
@@ -219,7 +221,10 @@ struct EmptyReceiptIsNone;
 
 impl Tweak for EmptyReceiptIsNone {
     fn presented(&self, _: Timestamp, _: Step, lease: &mut Lease) {
-        lease.receipt = lease.receipt.take().filter(|receipt| !receipt.as_str().is_empty());
+        lease.receipt = lease
+            .receipt
+            .take()
+            .filter(|receipt| !receipt.as_str().is_empty());
     }
 }
 

@@ -32,6 +32,8 @@ pub(super) const FAULTY: &[Faulty] = &[
             "reset::RPL-5::reset_to_the_end_waits_for_new_events",
             "reset::RPL-5::the_frontier_is_the_new_start",
             "reset::RPL-6::reset_leaves_other_groups_alone",
+            "distribution::DST-1::a_reset_elsewhere_is_seen",
+            "durability::DUR-1::a_reset_survives",
         ],
     },
     faulty! {
@@ -42,6 +44,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "reset::RPL-5::a_group_that_was_reset_forward_can_be_replayed",
             "reset::RPL-5::the_frontier_is_the_new_start",
             "reset::RPL-6::reset_leaves_other_groups_alone",
+            "distribution::DST-1::a_reset_elsewhere_is_seen",
         ],
     },
     faulty! {

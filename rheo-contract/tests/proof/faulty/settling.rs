@@ -5,9 +5,9 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use rheo_core::{
-    Cause, DeadLetter, DeadLetterOptions, Error, Event, FetchOptions, GroupName, GroupOptions,
-    Lag, Lease, MaxAttempts, Partition, Partitions, Reason, Replay, Result, RetryDelay,
-    RetryOptions, RetryOutcome, Sequence, StreamName, Timestamp, async_trait,
+    Cause, DeadLetter, DeadLetterOptions, Error, Event, FetchOptions, GroupName, GroupOptions, Lag,
+    Lease, MaxAttempts, Partition, Partitions, Reason, Replay, Result, RetryDelay, RetryOptions,
+    RetryOutcome, Sequence, StreamName, Timestamp, async_trait,
 };
 
 use super::Faulty;
@@ -54,6 +54,21 @@ pub(super) const FAULTY: &[Faulty] = &[
             "settling::DLQ-2::the_reason_of_the_last_retry_is_kept",
             "settling::DLQ-2::very_many_attempts_are_allowed",
             "wakeup::OPS-4::work_that_was_given_back_is_told",
+            "dead_letters::DLQ-5::a_dead_letter_keeps_event_attempt_reason_and_time",
+            "dead_letters::DLQ-5::a_retry_at_the_last_attempt_makes_a_whole_dead_letter",
+            "delivery::DLV-6::an_ack_settles_no_lower_event",
+            "distribution::DST-1::a_lease_is_settled_on_any_handle",
+            "distribution::DST-1::a_lease_settled_elsewhere_is_stale",
+            "distribution::DST-1::a_retry_elsewhere_counts_as_an_attempt",
+            "durability::DUR-1::attempts_survive",
+            "durability::DUR-1::max_attempts_survives",
+            "partitions::LSE-5::attempts_are_counted_in_each_partition",
+            "progress::FRN-1::a_hole_may_be_filled_by_a_later_attempt",
+            "replay::RPL-1::a_replayed_dead_letter_that_dies_again_is_one_dead_letter",
+            "replay::RPL-1::attempts_begin_again_after_a_replay",
+            "replay::RPL-2::replays_at_random_follow_the_rules",
+            "reset::RPL-5::attempts_begin_again_after_a_reset",
+            "streams::STR-4::settling_on_one_stream_leaves_the_other",
         ],
     },
     faulty! {
@@ -84,6 +99,12 @@ pub(super) const FAULTY: &[Faulty] = &[
             "settling::DLQ-2::five_attempts_are_the_default",
             "settling::DLQ-2::max_attempts_is_each_groups_own",
             "settling::DLQ-2::very_many_attempts_are_allowed",
+            "dead_letters::DLQ-5::a_dead_letter_keeps_event_attempt_reason_and_time",
+            "dead_letters::DLQ-5::a_retry_at_the_last_attempt_makes_a_whole_dead_letter",
+            "distribution::DST-1::a_retry_elsewhere_counts_as_an_attempt",
+            "partitions::LSE-5::attempts_are_counted_in_each_partition",
+            "progress::FRN-1::a_hole_may_be_filled_by_a_later_attempt",
+            "replay::RPL-2::replays_at_random_follow_the_rules",
         ],
     },
     faulty! {
@@ -101,6 +122,14 @@ pub(super) const FAULTY: &[Faulty] = &[
             "settling::DLQ-1::a_delay_outlasts_the_lease",
             "settling::DLQ-1::an_expired_lease_may_be_retried_with_a_delay",
             "settling::DLQ-1::each_delay_is_its_own",
+            "durability::DUR-1::the_delay_of_a_retry_survives",
+            "partitions::DLV-3::a_blocked_partition_holds_no_other",
+            "replay::RPL-1::replay_ends_the_wait_of_a_retry",
+            "replay::RPL-1::what_is_at_or_below_the_sequence_stays_as_it_is",
+            "replay::RPL-4::events_that_were_not_chosen_stay_as_they_are",
+            "replay::RPL-6::replay_leaves_other_groups_alone",
+            "reset::RPL-5::reset_beyond_the_high_watermark_drops_nothing",
+            "reset::RPL-6::reset_leaves_other_groups_alone",
         ],
     },
     faulty! {
@@ -124,6 +153,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "settling::DLQ-1::a_delay_outlasts_the_lease",
             "settling::DLQ-1::an_expired_lease_may_be_retried_with_a_delay",
             "settling::DLQ-1::each_delay_is_its_own",
+            "durability::DUR-1::the_delay_of_a_retry_survives",
         ],
     },
     faulty! {
@@ -137,7 +167,15 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         DelayWaitsForTheLease: "a delay lasts at least as long as the lease",
         says: "one lease, since an event is claimable",
-        kills: ["settling::DLQ-1::a_delay_ends_exactly_then"],
+        kills: [
+            "settling::DLQ-1::a_delay_ends_exactly_then",
+            "batches::LSE-8::a_batch_of_retries_delays_each",
+            "delivery::DLV-4::delayed_events_come_by_sequence_and_not_by_due_time",
+            "durability::DUR-1::the_delay_of_a_retry_survives",
+            "leases::LSE-2::a_lease_whose_event_waits_is_stale",
+            "settling::DLQ-1::a_clock_that_goes_back_ends_no_delay",
+            "settling::DLQ-1::each_delay_is_its_own",
+        ],
     },
     faulty! {
         DelayEndsWithTheLease: "a delay ends with the lease at the latest",
@@ -145,7 +183,6 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "settling::DLQ-1::a_delay_outlasts_the_lease",
             "receipts::LSE-3::a_stale_lease_with_another_receipt_is_stale",
-            "settling::DLQ-1::each_delay_is_its_own",
         ],
     },
     faulty! {
@@ -157,6 +194,18 @@ pub(super) const FAULTY: &[Faulty] = &[
             "receipts::LSE-3::a_stale_lease_with_another_receipt_is_stale",
             "settling::DLQ-1::a_retry_at_once_needs_no_clock",
             "settling::DLQ-1::each_delay_is_its_own",
+            "inspect::OPS-3::group_info_counts_dead_letters",
+            "inspect::OPS-3::group_info_counts_nothing_after_a_reset",
+            "partitions::DLV-3::a_blocked_partition_holds_no_other",
+            "progress::FRN-1::what_waits_for_a_retry_holds_the_frontier",
+            "replay::RPL-1::replay_ends_the_wait_of_a_retry",
+            "replay::RPL-1::what_is_at_or_below_the_sequence_stays_as_it_is",
+            "replay::RPL-4::chosen_events_are_reopened_in_every_state",
+            "replay::RPL-4::events_that_were_not_chosen_stay_as_they_are",
+            "replay::RPL-6::replay_leaves_other_groups_alone",
+            "reset::RPL-5::reset_beyond_the_high_watermark_drops_nothing",
+            "reset::RPL-5::reset_starts_again_from_the_beginning",
+            "reset::RPL-6::reset_leaves_other_groups_alone",
         ],
     },
     faulty! {
@@ -171,6 +220,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "settling::DLQ-1::each_delay_is_its_own",
             "delivery::DLV-1::what_one_group_does_concerns_no_other",
             "receipts::LSE-3::a_stale_lease_with_another_receipt_is_stale",
+            "durability::DUR-1::the_delay_of_a_retry_survives",
         ],
     },
     faulty! {
@@ -186,6 +236,11 @@ pub(super) const FAULTY: &[Faulty] = &[
             "leases::LSE-2::a_stale_lease_makes_no_dead_letter",
             "settling::DLQ-2::a_last_retry_without_a_reason_says_so_itself",
             "settling::DLQ-2::the_reason_of_the_last_retry_is_kept",
+            "dead_letters::DLQ-5::a_dead_letter_keeps_event_attempt_reason_and_time",
+            "dead_letters::DLQ-5::a_retry_at_the_last_attempt_makes_a_whole_dead_letter",
+            "dead_letters::DLQ-5::an_after_that_is_no_dead_letter_is_cursor_not_found",
+            "dead_letters::DLQ-5::what_is_not_dead_is_no_dead_letter",
+            "replay::RPL-1::a_replayed_dead_letter_that_dies_again_is_one_dead_letter",
         ],
     },
     faulty! {
@@ -212,17 +267,32 @@ pub(super) const FAULTY: &[Faulty] = &[
             "settling::DLQ-3::once_it_is_given_up_on_the_last_lease_is_stale",
             "settling::DLQ-3::until_it_is_reclaimed_the_last_lease_settles",
             "settling::DLQ-3::used_up_events_do_not_fill_a_fetch",
+            "dead_letters::DLQ-5::a_retry_at_the_last_attempt_makes_a_whole_dead_letter",
+            "dead_letters::DLQ-5::an_expiry_at_the_last_attempt_makes_a_whole_dead_letter",
+            "dead_letters::DLQ-6::a_dead_letter_is_not_delivered_again",
+            "dead_letters::DLQ-6::a_dead_letter_lets_the_frontier_pass",
+            "distribution::DST-1::max_attempts_hold_on_every_handle",
+            "durability::DUR-1::max_attempts_survives",
+            "inspect::OPS-3::group_info_counts_dead_letters",
+            "inspect::OPS-3::group_info_gives_names_and_max_attempts",
+            "reset::RPL-5::max_attempts_stay_after_a_reset",
         ],
     },
     faulty! {
         DelayedRetryNeverGivesUp: "a retry with a delay does not look at the attempts",
         says: "the outcome to be DeadLettered",
-        kills: ["settling::DLQ-2::at_the_last_attempt_a_delayed_retry_gives_up_too"],
+        kills: [
+            "settling::DLQ-2::at_the_last_attempt_a_delayed_retry_gives_up_too",
+            "inspect::OPS-3::group_info_counts_dead_letters",
+        ],
     },
     faulty! {
         TenAttemptsAreTheDefault: "five attempts count as nothing said, and become ten",
         says: "the outcome to be DeadLettered",
-        kills: ["settling::DLQ-2::five_attempts_are_the_default"],
+        kills: [
+            "settling::DLQ-2::five_attempts_are_the_default",
+            "inspect::OPS-3::group_info_gives_names_and_max_attempts",
+        ],
     },
     faulty! {
         OneAttemptBecomesTwo: "an event is always tried twice",
@@ -241,12 +311,22 @@ pub(super) const FAULTY: &[Faulty] = &[
             "settling::DLQ-3::once_it_is_given_up_on_the_last_lease_is_stale",
             "settling::DLQ-3::until_it_is_reclaimed_the_last_lease_settles",
             "settling::DLQ-3::used_up_events_do_not_fill_a_fetch",
+            "dead_letters::DLQ-5::an_expiry_at_the_last_attempt_makes_a_whole_dead_letter",
+            "dead_letters::DLQ-6::a_dead_letter_is_not_delivered_again",
+            "dead_letters::DLQ-6::a_dead_letter_lets_the_frontier_pass",
+            "distribution::DST-1::max_attempts_hold_on_every_handle",
+            "inspect::OPS-3::group_info_counts_dead_letters",
+            "inspect::OPS-3::group_info_gives_names_and_max_attempts",
+            "reset::RPL-5::max_attempts_stay_after_a_reset",
         ],
     },
     faulty! {
         AttemptsAreAtMostTen: "max_attempts is cut to ten",
         says: "the outcome to be Retrying",
-        kills: ["settling::DLQ-2::very_many_attempts_are_allowed"],
+        kills: [
+            "settling::DLQ-2::very_many_attempts_are_allowed",
+            "inspect::OPS-3::group_info_gives_names_and_max_attempts",
+        ],
     },
     faulty! {
         LostLeasesDoNotCount: "only retries count towards the last attempt",
@@ -259,12 +339,24 @@ pub(super) const FAULTY: &[Faulty] = &[
             "settling::DLQ-3::an_event_that_kills_its_consumers_is_not_handed_out_for_ever",
             "settling::DLQ-3::once_it_is_given_up_on_the_last_lease_is_stale",
             "settling::DLQ-3::used_up_events_do_not_fill_a_fetch",
+            "dead_letters::DLQ-5::an_expiry_at_the_last_attempt_makes_a_whole_dead_letter",
+            "dead_letters::DLQ-6::a_dead_letter_is_not_delivered_again",
+            "dead_letters::DLQ-6::a_dead_letter_lets_the_frontier_pass",
+            "distribution::DST-1::max_attempts_hold_on_every_handle",
+            "durability::DUR-1::max_attempts_survives",
+            "inspect::OPS-3::group_info_counts_dead_letters",
+            "inspect::OPS-3::group_info_gives_names_and_max_attempts",
+            "replay::RPL-1::attempts_begin_again_after_a_replay",
+            "reset::RPL-5::attempts_begin_again_after_a_reset",
         ],
     },
     faulty! {
         MaxAttemptsIsOfTheStream: "the first group of a stream decides on max_attempts for all",
         says: "the patient group's outcome",
-        kills: ["settling::DLQ-2::max_attempts_is_each_groups_own"],
+        kills: [
+            "settling::DLQ-2::max_attempts_is_each_groups_own",
+            "inspect::OPS-3::group_info_gives_names_and_max_attempts",
+        ],
     },
     faulty! {
         GivenUpLeaseStillAcks: "the lease of an event that a retry gave up on can be acked",
@@ -293,6 +385,10 @@ pub(super) const FAULTY: &[Faulty] = &[
             "settling::DLQ-2::a_given_up_event_lets_the_frontier_pass",
             "batches::LSE-8::a_batch_moves_the_frontier_like_its_single_settles",
             "settling::DLQ-3::a_lease_lost_at_the_last_attempt_lets_the_frontier_pass",
+            "dead_letters::DLQ-6::a_dead_letter_lets_the_frontier_pass",
+            "partitions::FRN-1::frontiers_of_several_partitions_follow_random_work",
+            "progress::FRN-1::the_frontier_follows_random_work",
+            "replay::RPL-2::replays_at_random_follow_the_rules",
         ],
     },
     faulty! {
@@ -305,6 +401,13 @@ pub(super) const FAULTY: &[Faulty] = &[
             "settling::DLQ-3::an_empty_fetch_leaves_nothing_used_up",
             "settling::DLQ-3::once_it_is_given_up_on_the_last_lease_is_stale",
             "settling::DLQ-3::used_up_events_do_not_fill_a_fetch",
+            "dead_letters::DLQ-5::an_expiry_at_the_last_attempt_makes_a_whole_dead_letter",
+            "dead_letters::DLQ-6::a_dead_letter_is_not_delivered_again",
+            "dead_letters::DLQ-6::a_dead_letter_lets_the_frontier_pass",
+            "distribution::DST-1::max_attempts_hold_on_every_handle",
+            "durability::DUR-1::max_attempts_survives",
+            "inspect::OPS-3::group_info_counts_dead_letters",
+            "inspect::OPS-3::group_info_gives_names_and_max_attempts",
         ],
     },
     faulty! {
@@ -313,12 +416,17 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "settling::DLQ-3::a_lease_lost_at_the_last_attempt_becomes_a_dead_letter",
             "settling::DLQ-3::an_empty_fetch_leaves_nothing_used_up",
+            "dead_letters::DLQ-5::an_expiry_at_the_last_attempt_makes_a_whole_dead_letter",
+            "inspect::OPS-3::group_info_counts_dead_letters",
         ],
     },
     faulty! {
         LostLastLeaseHasAnotherReason: "an event that was lost at its last attempt has the reason of a retry",
         says: "the reason",
-        kills: ["settling::DLQ-3::a_lease_lost_at_the_last_attempt_becomes_a_dead_letter"],
+        kills: [
+            "settling::DLQ-3::a_lease_lost_at_the_last_attempt_becomes_a_dead_letter",
+            "dead_letters::DLQ-5::an_expiry_at_the_last_attempt_makes_a_whole_dead_letter",
+        ],
     },
     faulty! {
         LastLeaseIsVoidOnceExpired: "the lease of the last attempt is void when it expires",
@@ -353,12 +461,16 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "settling::DLQ-3::used_up_events_do_not_fill_a_fetch",
             "settling::DLQ-3::an_empty_fetch_leaves_nothing_used_up",
+            "inspect::OPS-3::group_info_counts_dead_letters",
         ],
     },
     faulty! {
         EmptyFetchGivesUpOnOne: "a fetch that finds nothing gives up on one used-up event alone",
         says: "the number of dead letters to be 20",
-        kills: ["settling::DLQ-3::an_empty_fetch_leaves_nothing_used_up"],
+        kills: [
+            "settling::DLQ-3::an_empty_fetch_leaves_nothing_used_up",
+            "inspect::OPS-3::group_info_counts_dead_letters",
+        ],
     },
     faulty! {
         FetchGivesUpEverywhere: "a fetch from some partitions gives up on used-up events of all",
@@ -368,7 +480,10 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         LostLastLeaseHoldsTheFrontier: "the frontier stops at what was lost at its last attempt",
         says: "the frontier to be 2",
-        kills: ["settling::DLQ-3::a_lease_lost_at_the_last_attempt_lets_the_frontier_pass"],
+        kills: [
+            "settling::DLQ-3::a_lease_lost_at_the_last_attempt_lets_the_frontier_pass",
+            "dead_letters::DLQ-6::a_dead_letter_lets_the_frontier_pass",
+        ],
     },
     faulty! {
         RejectReachesAllGroups: "a rejected event is dead for every group",
@@ -376,6 +491,15 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "settling::DLQ-4::a_rejected_event_is_over_for_its_group_alone",
             "delivery::DLV-1::what_one_group_does_concerns_no_other",
+            "dead_letters::DLQ-4::one_event_can_be_dead_in_two_groups",
+            "dead_letters::DLQ-4::reject_is_for_that_group_alone",
+            "replay::RPL-1::a_replayed_dead_letter_that_dies_again_is_one_dead_letter",
+            "replay::RPL-1::attempts_begin_again_after_a_replay",
+            "replay::RPL-1::replay_reopens_what_was_acked_and_what_is_dead",
+            "replay::RPL-2::replays_at_random_follow_the_rules",
+            "replay::RPL-4::chosen_events_are_reopened_in_every_state",
+            "replay::RPL-6::replay_leaves_other_groups_alone",
+            "reset::RPL-5::reset_starts_again_from_the_beginning",
         ],
     },
 ];
@@ -433,7 +557,10 @@ struct RetryRaisesTheAttempt(Mutex<HashMap<Place, u32>>);
 impl Tweak for RetryRaisesTheAttempt {
     fn claimed(&self, _: Timestamp, lease: &mut Lease) {
         if lease.attempt > 1 {
-            lease.attempt += lock(&self.0).get(&place_of(lease)).copied().unwrap_or_default();
+            lease.attempt += lock(&self.0)
+                .get(&place_of(lease))
+                .copied()
+                .unwrap_or_default();
         }
     }
     fn done(&self, _: Timestamp, step: Step, lease: &Lease) {
@@ -496,7 +623,13 @@ struct DelayEndsWithTheLease;
 impl Tweak for DelayEndsWithTheLease {
     fn retrying(&self, now: Timestamp, lease: &Lease, options: &mut RetryOptions) {
         let left = lease.expires_at.saturating_since(now);
-        delay(options, |delay| if left.is_zero() { delay } else { delay.min(left) });
+        delay(options, |delay| {
+            if left.is_zero() {
+                delay
+            } else {
+                delay.min(left)
+            }
+        });
     }
 }
 
@@ -558,7 +691,10 @@ impl Tweak for DelayUnderflows {
         let mut waiting = std::mem::take(&mut *lock(&self.0));
         waiting.retain(|(retried_at, _)| *retried_at > real.now());
         let ids = waiting.into_iter().map(|(_, event)| event.id).collect();
-        let _ = real.backend.replay(stream, group, &Replay::Events(ids)).await;
+        let _ = real
+            .backend
+            .replay(stream, group, &Replay::Events(ids))
+            .await;
     }
     fn retrying(&self, now: Timestamp, lease: &Lease, options: &mut RetryOptions) {
         if options.delay != RetryDelay::NONE {
@@ -652,7 +788,10 @@ struct TenAttemptsAreTheDefault;
 
 impl Tweak for TenAttemptsAreTheDefault {
     fn creating(&self, _: &StreamName, _: &GroupName, options: &mut GroupOptions) {
-        attempts(options, |attempts| if attempts == 5 { 10 } else { attempts });
+        attempts(
+            options,
+            |attempts| if attempts == 5 { 10 } else { attempts },
+        );
     }
 }
 
@@ -686,7 +825,9 @@ impl Maxima {
     }
     fn is_used_up(&self, lease: &Lease) -> bool {
         let group = (lease.event.stream.clone(), lease.group.clone());
-        lock(&self.0).get(&group).is_some_and(|max| lease.attempt >= *max)
+        lock(&self.0)
+            .get(&group)
+            .is_some_and(|max| lease.attempt >= *max)
     }
 }
 
@@ -799,7 +940,9 @@ impl Defect for LongReasonFails {
     ) -> Result<RetryOutcome> {
         let length = |reason: &Reason| reason.as_str().chars().count();
         if options.reason.as_ref().map_or(0, length) > 255 {
-            return Err(Error::Failed(Cause::new("value too long for type varchar(255)")));
+            return Err(Error::Failed(Cause::new(
+                "value too long for type varchar(255)",
+            )));
         }
         real.backend.retry(lease, options).await
     }
@@ -1109,7 +1252,12 @@ impl Tweak for EmptyFetchGivesUpOnOne {
             return;
         }
         for lease in &lost {
-            if real.backend.reject(lease, &Reason::lease_expired()).await.is_ok() {
+            if real
+                .backend
+                .reject(lease, &Reason::lease_expired())
+                .await
+                .is_ok()
+            {
                 // The others wait for the next fetch, as if they were leased a little longer.
                 for other in &lost {
                     let _ = real.backend.renew(other, Default::default()).await;

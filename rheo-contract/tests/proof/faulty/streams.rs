@@ -607,7 +607,10 @@ impl Defect for GroupNamesFoldCase {
         options: &GroupOptions,
     ) -> Result<()> {
         real.backend.create_group(stream, group, options).await?;
-        if self.0.take(format!("{stream:?}{}", group.as_str().to_lowercase())) {
+        if self
+            .0
+            .take(format!("{stream:?}{}", group.as_str().to_lowercase()))
+        {
             return Ok(());
         }
         Err(Error::AlreadyExists(Existing::Group(group.clone())))
@@ -711,7 +714,10 @@ impl Defect for KeysAreTrimmed {
         mut events: Vec<NewEvent>,
     ) -> Result<Vec<Event>> {
         for event in &mut events {
-            let trimmed = event.key.as_ref().map(|key| EventKey::new(key.as_str().trim()));
+            let trimmed = event
+                .key
+                .as_ref()
+                .map(|key| EventKey::new(key.as_str().trim()));
             event.key = trimmed.and_then(Result::ok).or(event.key.take());
         }
         real.backend.append_batch(stream, events).await
@@ -766,7 +772,10 @@ async fn filtered(
     query: Query,
     keep: impl Fn(&Event) -> bool,
 ) -> Result<Page> {
-    let mut page = real.backend.query(stream, &query.with_limit(u32::MAX)).await?;
+    let mut page = real
+        .backend
+        .query(stream, &query.with_limit(u32::MAX))
+        .await?;
     page.events.retain(keep);
     page.next = None;
     Ok(page)
@@ -800,7 +809,10 @@ impl Defect for KeyFilterIgnoresBlanks {
         };
         let wanted = wanted.as_str().trim_end();
         let is_it = |key: &EventKey| key.as_str().trim_end() == wanted;
-        filtered(real, stream, rest, |event| event.key.as_ref().is_some_and(is_it)).await
+        filtered(real, stream, rest, |event| {
+            event.key.as_ref().is_some_and(is_it)
+        })
+        .await
     }
 }
 
@@ -866,7 +878,10 @@ impl Defect for FilterRunsOperators {
         };
         let mut rest = query.clone();
         rest.payload = BTreeMap::new();
-        filtered(real, stream, rest, |event| event.payload.get(&field) != Some(&operand)).await
+        filtered(real, stream, rest, |event| {
+            event.payload.get(&field) != Some(&operand)
+        })
+        .await
     }
 }
 
@@ -898,7 +913,10 @@ impl Defect for FieldIsAPath {
         let mut rest = query.clone();
         rest.payload = BTreeMap::new();
         let keep = |event: &Event| {
-            let found = event.payload.get(&outer).and_then(|outer| outer.get(&inner));
+            let found = event
+                .payload
+                .get(&outer)
+                .and_then(|outer| outer.get(&inner));
             found.is_some_and(|found| json_equal(found, &wanted))
         };
         filtered(real, stream, rest, keep).await
@@ -988,7 +1006,11 @@ impl Defect for DeliveriesByGroupAndSequence {
         let mut leases = real.backend.fetch(stream, group, options).await?;
         let mut claimed = self.0.lock().expect("not poisoned");
         leases.retain(|Lease { event, .. }| {
-            let place = (group.clone(), event.partition.number(), event.sequence.get());
+            let place = (
+                group.clone(),
+                event.partition.number(),
+                event.sequence.get(),
+            );
             claimed.entry(place).or_insert_with(|| stream.clone()) == stream
         });
         Ok(leases)
@@ -1008,7 +1030,10 @@ impl Defect for AckByGroupAndSequence {
         options: &FetchOptions,
     ) -> Result<Vec<Lease>> {
         let leases = real.backend.fetch(stream, group, options).await?;
-        self.0.lock().expect("not poisoned").extend(leases.iter().cloned());
+        self.0
+            .lock()
+            .expect("not poisoned")
+            .extend(leases.iter().cloned());
         Ok(leases)
     }
     async fn ack(&self, real: &Real, lease: &Lease) -> Result<()> {

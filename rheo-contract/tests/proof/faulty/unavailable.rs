@@ -265,7 +265,10 @@ impl Defect for GoneMakingFails {
         options: &StreamOptions,
     ) -> Result<()> {
         let failed = Error::Failed(Cause::new("connection refused"));
-        if_gone(real.backend.create_stream(stream, options).await, Err(failed))
+        if_gone(
+            real.backend.create_stream(stream, options).await,
+            Err(failed),
+        )
     }
     async fn create_group(
         &self,
@@ -292,7 +295,10 @@ impl Defect for GoneAppendsAreAmbiguous {
         events: Vec<NewEvent>,
     ) -> Result<Vec<Event>> {
         let unknown = Error::Ambiguous(Cause::new("connection refused"));
-        if_gone(real.backend.append_batch(stream, events).await, Err(unknown))
+        if_gone(
+            real.backend.append_batch(stream, events).await,
+            Err(unknown),
+        )
     }
 }
 

@@ -107,7 +107,8 @@ impl Defect for WaitSeesNewEventsOnly {
         let leases = real.backend.fetch(stream, group, options).await?;
         if let Some(lease) = leases.last() {
             let sequence = lease.event.sequence.get();
-            self.0.fetch_max(sequence, std::sync::atomic::Ordering::SeqCst);
+            self.0
+                .fetch_max(sequence, std::sync::atomic::Ordering::SeqCst);
         }
         Ok(leases)
     }
