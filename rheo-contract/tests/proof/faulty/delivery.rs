@@ -107,7 +107,6 @@ pub(super) const FAULTY: &[Faulty] = &[
             "delivery::DLV-2::a_start_beyond_the_high_watermark_is_invalid",
             "input::DLV-2::a_start_beyond_the_end_is_invalid",
             "input::DLV-2::a_start_beyond_the_end_of_one_partition_is_invalid",
-            "input::ERR-6::a_bad_start_comes_before_a_taken_name",
             "progress::FRN-2::from_its_start_the_frontier_moves_on",
             "progress::FRN-2::the_frontier_begins_at_the_start",
             "replay::RPL-3::replay_ahead_of_the_start_skips_nothing",
@@ -133,7 +132,6 @@ pub(super) const FAULTY: &[Faulty] = &[
             "delivery::DLV-2::a_start_beyond_the_high_watermark_is_invalid",
             "input::DLV-2::a_start_beyond_the_end_is_invalid",
             "input::DLV-2::a_start_beyond_the_end_of_one_partition_is_invalid",
-            "input::ERR-6::a_bad_start_comes_before_a_taken_name",
             "input::ERR-8::a_group_start_out_of_range_is_invalid",
             "partitions::DLV-2::each_partition_has_its_own_start",
         ],
@@ -146,7 +144,6 @@ pub(super) const FAULTY: &[Faulty] = &[
             "delivery::DLV-2::a_start_beyond_one_partitions_high_watermark_is_invalid",
             "input::DLV-2::a_start_beyond_the_end_is_invalid",
             "input::DLV-2::a_start_beyond_the_end_of_one_partition_is_invalid",
-            "input::ERR-6::a_bad_start_comes_before_a_taken_name",
         ],
     },
     faulty! {

@@ -18,7 +18,6 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "Err(Invalid)",
         kills: [
             "input::ERR-8::an_append_out_of_range_is_invalid",
-            "input::ERR-6::bad_input_comes_before_a_taken_id",
             "input::ERR-8::a_batch_with_one_out_of_range_is_invalid",
             "log::LOG-1::a_partition_out_of_range_uses_up_no_sequence",
             "log::LOG-3::a_batch_with_a_partition_out_of_range_writes_nothing",
@@ -31,7 +30,6 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "no event",
         kills: [
             "input::ERR-8::a_batch_with_one_out_of_range_is_invalid",
-            "input::ERR-6::bad_input_comes_before_a_taken_id",
             "log::LOG-3::a_batch_with_a_partition_out_of_range_writes_nothing",
         ],
     },
@@ -74,7 +72,6 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "Err(Invalid)",
         kills: [
             "input::ERR-8::a_group_start_out_of_range_is_invalid",
-            "input::ERR-6::a_bad_start_comes_before_a_taken_name",
         ],
     },
     faulty! {
@@ -86,7 +83,6 @@ pub(super) const FAULTY: &[Faulty] = &[
             "delivery::DLV-2::a_start_beyond_the_high_watermark_is_invalid",
             "input::DLV-2::a_start_beyond_the_end_is_invalid",
             "input::DLV-2::a_start_beyond_the_end_of_one_partition_is_invalid",
-            "input::ERR-6::a_bad_start_comes_before_a_taken_name",
         ],
     },
     faulty! {
@@ -114,7 +110,6 @@ pub(super) const FAULTY: &[Faulty] = &[
             "delivery::DLV-2::a_start_beyond_one_partitions_high_watermark_is_invalid",
             "delivery::DLV-2::a_start_beyond_the_high_watermark_is_invalid",
             "input::DLV-2::a_start_beyond_the_end_of_one_partition_is_invalid",
-            "input::ERR-6::a_bad_start_comes_before_a_taken_name",
         ],
     },
     faulty! {

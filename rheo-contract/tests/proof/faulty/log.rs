@@ -97,7 +97,6 @@ pub(super) const FAULTY: &[Faulty] = &[
             "fidelity::LOG-5::append_read_and_fetch_give_the_same_event",
             "fidelity::LOG-8::a_long_array_comes_back_in_order",
             "fidelity::LOG-8::the_longest_document_comes_back",
-            "input::ERR-6::bad_input_comes_before_a_taken_id",
             "log::LOG-1::a_partition_out_of_range_uses_up_no_sequence",
             "log::LOG-1::a_refused_batch_uses_up_no_sequence_of_any_partition",
             "log::LOG-2::a_reader_sees_no_event_before_its_predecessors",
@@ -242,7 +241,6 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the log",
         kills: [
             "log::LOG-3::a_batch_with_a_taken_id_writes_nothing",
-            "input::ERR-6::bad_input_comes_before_a_taken_id",
             "input::ERR-8::a_batch_with_one_out_of_range_is_invalid",
             "log::LOG-1::a_refused_batch_uses_up_no_sequence",
             "log::LOG-1::a_refused_batch_uses_up_no_sequence_of_any_partition",
@@ -263,7 +261,6 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "no event in partition 0",
         kills: [
             "log::LOG-3::a_refused_batch_writes_nothing_to_any_partition",
-            "input::ERR-6::bad_input_comes_before_a_taken_id",
             "input::ERR-8::a_batch_with_one_out_of_range_is_invalid",
             "log::LOG-1::a_refused_batch_uses_up_no_sequence_of_any_partition",
             "log::LOG-3::a_batch_with_a_partition_out_of_range_writes_nothing",
@@ -424,7 +421,6 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "Err(Invalid)",
         kills: [
             "log::LOG-6::a_partition_out_of_range_is_refused",
-            "input::ERR-6::bad_input_comes_before_a_taken_id",
             "input::ERR-8::a_batch_with_one_out_of_range_is_invalid",
             "input::ERR-8::an_append_out_of_range_is_invalid",
             "log::LOG-1::a_partition_out_of_range_uses_up_no_sequence",
@@ -437,7 +433,6 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the partitions",
         kills: [
             "log::LOG-6::a_batch_is_routed_as_single_events_are",
-            "input::ERR-6::bad_input_comes_before_a_taken_id",
             "input::ERR-8::a_batch_with_one_out_of_range_is_invalid",
             "log::LOG-3::a_batch_with_a_partition_out_of_range_writes_nothing",
         ],
@@ -454,7 +449,6 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "Err(AlreadyExists)",
         kills: [
             "log::LOG-7::a_taken_id_is_refused",
-            "input::ERR-6::bad_input_comes_before_a_taken_id",
             "log::LOG-1::a_taken_id_uses_up_no_sequence",
             "log::LOG-7::a_generated_id_is_taken_too",
             "log::LOG-7::a_taken_id_is_refused_in_every_partition",
@@ -474,7 +468,6 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "Err(AlreadyExists)",
         kills: [
             "log::LOG-7::a_generated_id_is_taken_too",
-            "input::ERR-6::bad_input_comes_before_a_taken_id",
             "log::LOG-1::a_taken_id_uses_up_no_sequence",
             "log::LOG-7::a_taken_id_is_refused_in_every_partition",
         ],
@@ -484,7 +477,6 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the last operation to succeed",
         kills: [
             "log::LOG-7::a_refused_id_stays_free",
-            "input::ERR-6::bad_input_comes_before_a_taken_id",
             "log::LOG-3::a_batch_with_an_id_twice_writes_nothing",
             "log::LOG-3::a_refused_batch_writes_nothing_to_any_partition",
         ],

@@ -164,7 +164,6 @@ pub(super) const FAULTY: &[Faulty] = &[
             "partitions::DLV-2::each_partition_has_its_own_start",
             "delivery::DLV-2::a_start_may_name_a_sequence_per_partition",
             "input::DLV-2::a_start_beyond_the_end_of_one_partition_is_invalid",
-            "input::ERR-6::a_bad_start_comes_before_a_taken_name",
             "input::ERR-8::a_group_start_out_of_range_is_invalid",
         ],
     },
