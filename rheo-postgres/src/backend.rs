@@ -150,13 +150,7 @@ impl Backend for PostgresBackend {
     }
 
     async fn ping(&self) -> Result<()> {
-        self.store
-            .script(Operation::Ping, "SELECT 1".to_owned())
-            .await
-            .map_err(|error| match error {
-                Error::Failed(cause) => Error::BackendUnavailable(cause),
-                other => other,
-            })
+        self.store.ping().await
     }
 
     async fn create_stream(&self, stream: &StreamName, options: &StreamOptions) -> Result<()> {

@@ -85,8 +85,10 @@ impl Store {
 
     async fn settle_all(&self, leases: &[Lease], settle: Settle<'_>) -> Vec<Result<Settled>> {
         let chunks = Chunks::of(leases);
-        if chunks.is_empty() {
-            return leases.iter().map(|_| Err(Error::StaleLease)).collect();
+        if chunks.is_empty() && !leases.is_empty() {
+            // No lease of this backend; but whether it is reached comes first (ERR-6).
+            let refusal = self.ping().await.err().unwrap_or(Error::StaleLease);
+            return leases.iter().map(|_| Err(refusal.clone())).collect();
         }
         let now = self.now();
         let rows = match settle {
@@ -131,7 +133,11 @@ impl Store {
             }
             Ok(answers)
         });
-        let mut results: Vec<_> = leases.iter().map(|_| Err(Error::StaleLease)).collect();
+        let foreign = match &answered {
+            Err(Error::BackendUnavailable(cause)) => Error::BackendUnavailable(cause.clone()),
+            _ => Error::StaleLease,
+        };
+        let mut results: Vec<_> = leases.iter().map(|_| Err(foreign.clone())).collect();
         for (chunk, members) in (0..).zip(&chunks.members) {
             for member in members {
                 let of = (chunk, member.sequence);

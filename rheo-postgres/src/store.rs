@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use rheo_core::{Clock, Operation, Result, Timestamp};
+use rheo_core::{Clock, Error, Operation, Result, Timestamp};
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgArguments, PgConnection, PgPool, PgPoolOptions, PgRow};
 use sqlx::query::Query;
@@ -212,6 +212,15 @@ impl Store {
                 Err(stage.lost("no answer within the operation timeout"))
             }
         }
+    }
+
+    /// Whether the server answers (ERR-9).
+    pub(crate) async fn ping(&self) -> Result<()> {
+        let answer = self.script(Operation::Ping, "SELECT 1".to_owned()).await;
+        answer.map_err(|error| match error {
+            Error::Failed(cause) => Error::BackendUnavailable(cause),
+            other => other,
+        })
     }
 
     async fn acquire(&self, deadline: Instant, subject: &Subject<'_>) -> Result<InUse> {
