@@ -35,11 +35,14 @@ LANGUAGE sql AS $$
         ((p_group_id << 10 | p_partition) % 2147483647)::integer)
 $$;
 
+-- Not max(): without statistics the planner would read the whole partition for it.
 CREATE FUNCTION {schema}.high_watermark(p_stream_id bigint, p_partition integer) RETURNS bigint
-LANGUAGE sql STABLE AS $$
-    SELECT coalesce(max(e.sequence), 0) FROM {schema}.events e
-    WHERE e.stream_id = p_stream_id AND e.partition = p_partition
-$$;
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN coalesce((SELECT e.sequence FROM {schema}.events e
+        WHERE e.stream_id = p_stream_id AND e.partition = p_partition
+        ORDER BY e.sequence DESC LIMIT 1), 0);
+END $$;
 
 -- The members of a set of sequences, ascending.
 CREATE FUNCTION {schema}.members(p_set int8multirange) RETURNS SETOF bigint

@@ -15,17 +15,19 @@ BEGIN
     standing.last := coalesce(standing.last, 0);
     standing.floor := coalesce(standing.floor, 0);
     SELECT
-        coalesce((SELECT max(e.sequence) FROM {schema}.events e
-            WHERE e.stream_id = p_stream_id AND e.partition = p_partition), 0),
+        coalesce((SELECT e.sequence FROM {schema}.events e
+            WHERE e.stream_id = p_stream_id AND e.partition = p_partition
+            ORDER BY e.sequence DESC LIMIT 1), 0),
         (SELECT c.first FROM {schema}.claims c
             WHERE c.group_id = p_group_id AND c.partition = p_partition
                 AND c.first >= standing.floor AND NOT isempty(c.open)
             ORDER BY c.first LIMIT 1),
         EXISTS (SELECT FROM {schema}.claims c
-            WHERE c.group_id = p_group_id AND c.partition = p_partition
+            WHERE (c.group_id << 10 | c.partition) = (p_group_id << 10 | p_partition)
                 AND c.expires_at <= p_now AND NOT isempty(c.open)),
         EXISTS (SELECT FROM {schema}.deliveries d
-            WHERE d.group_id = p_group_id AND d.partition = p_partition AND d.due_at <= p_now)
+            WHERE (d.group_id << 10 | d.partition) = (p_group_id << 10 | p_partition)
+                AND d.due_at <= p_now)
     INTO standing.high, standing.low, standing.is_expired, standing.is_due;
 END $$;
 
@@ -66,12 +68,14 @@ BEGIN
         v_room := v_room - cardinality(v_claimed);
         RETURN QUERY SELECT e.partition, e.sequence, e.event_id, e.event_type, e.key, e.payload,
             e.metadata, e.timestamp, d.attempts, 0::bigint
-        FROM {schema}.deliveries d JOIN {schema}.events e
-            ON e.stream_id = p_stream_id AND e.partition = p_partition
-                AND e.sequence = d.sequence
-        WHERE d.group_id = p_group_id AND d.partition = p_partition
-            AND d.sequence = ANY (v_claimed)
-        ORDER BY d.sequence;
+        FROM unnest(v_claimed) AS w (sequence)
+        CROSS JOIN LATERAL (SELECT * FROM {schema}.deliveries d
+            WHERE d.group_id = p_group_id AND d.partition = p_partition
+                AND d.sequence = w.sequence LIMIT 1) AS d
+        CROSS JOIN LATERAL (SELECT * FROM {schema}.events e
+            WHERE e.stream_id = p_stream_id AND e.partition = p_partition
+                AND e.sequence = w.sequence LIMIT 1) AS e
+        ORDER BY w.sequence;
     END IF;
 
     v_first := v_at.last + 1;
@@ -102,26 +106,40 @@ CREATE FUNCTION {schema}.break_up(
     p_group_id bigint, p_partition integer, p_top bigint, p_enough integer, p_now bigint
 ) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
+    c_many CONSTANT integer := 1000;
+    v_expired bigint[];
+    v_first bigint;
     v_claim record;
     v_open bigint;
     v_count bigint := 0;
 BEGIN
-    FOR v_claim IN
-        SELECT c.first, c.open, c.token, c.expires_at FROM {schema}.claims c
-        WHERE c.group_id = p_group_id AND c.partition = p_partition
+    v_expired := ARRAY(SELECT c.first FROM {schema}.claims c
+        WHERE (c.group_id << 10 | c.partition) = (p_group_id << 10 | p_partition)
             AND c.expires_at <= p_now AND NOT isempty(c.open)
-        ORDER BY c.first FOR UPDATE SKIP LOCKED
-    LOOP
+        ORDER BY c.expires_at LIMIT c_many);
+    IF cardinality(v_expired) = c_many THEN
+        -- With that many, the lowest are found sooner in the order of the key.
+        v_expired := ARRAY(SELECT c.first FROM {schema}.claims c
+            WHERE c.group_id = p_group_id AND c.partition = p_partition
+                AND c.expires_at <= p_now AND NOT isempty(c.open)
+            ORDER BY c.first LIMIT p_enough);
+    END IF;
+    FOR v_first IN SELECT f FROM unnest(v_expired) f ORDER BY f LOOP
+        SELECT c.open, c.token, c.expires_at INTO v_claim FROM {schema}.claims c
+        WHERE c.group_id = p_group_id AND c.partition = p_partition AND c.first = v_first
+            AND c.expires_at <= p_now AND NOT isempty(c.open)
+        FOR UPDATE SKIP LOCKED;
+        CONTINUE WHEN NOT FOUND;
         INSERT INTO {schema}.deliveries (group_id, partition, sequence, attempts, token, due_at)
         SELECT p_group_id, p_partition, s, 1, v_claim.token, v_claim.expires_at
         FROM {schema}.members(v_claim.open) s;
         GET DIAGNOSTICS v_open = ROW_COUNT;
-        IF v_claim.first = p_top THEN
+        IF v_first = p_top THEN
             UPDATE {schema}.claims SET open = '{}' WHERE group_id = p_group_id
-                AND partition = p_partition AND first = v_claim.first;
+                AND partition = p_partition AND first = v_first;
         ELSE
             DELETE FROM {schema}.claims WHERE group_id = p_group_id
-                AND partition = p_partition AND first = v_claim.first;
+                AND partition = p_partition AND first = v_first;
         END IF;
         v_count := v_count + v_open;
         EXIT WHEN v_count >= p_enough;
@@ -129,42 +147,57 @@ BEGIN
 END $$;
 
 -- Claims what waits and is due, and what has an expired lease; of the latter, those whose attempts
--- are used up become dead letters instead. Gives the sequences that it claimed.
+-- are used up become dead letters instead. Gives the sequences that it claimed, ascending.
 CREATE FUNCTION {schema}.claim_due(
     p_group_id bigint, p_partition integer, p_max_attempts integer, p_limit integer, p_token uuid,
     p_now bigint, p_expires_at bigint
 ) RETURNS bigint[] LANGUAGE plpgsql AS $$
 DECLARE
+    c_many CONSTANT integer := 1000;
+    v_room integer := p_limit;
     v_claimed bigint[] := '{}';
-    v_live bigint[];
-    v_dead bigint[];
+    v_due bigint[];
+    v_sequence bigint;
+    v_delivery record;
+    v_may_be_more boolean;
 BEGIN
     LOOP
-        SELECT coalesce(array_agg(due.sequence) FILTER (WHERE NOT due.is_used_up), '{}'),
-            coalesce(array_agg(due.sequence) FILTER (WHERE due.is_used_up), '{}')
-        INTO v_live, v_dead
-        FROM (
-            SELECT d.sequence, d.token IS NOT NULL AND d.attempts >= p_max_attempts AS is_used_up
-            FROM {schema}.deliveries d
-            WHERE d.group_id = p_group_id AND d.partition = p_partition AND d.due_at <= p_now
-            ORDER BY d.sequence LIMIT p_limit - cardinality(v_claimed) FOR UPDATE SKIP LOCKED
-        ) AS due;
-        UPDATE {schema}.deliveries
-        SET token = p_token, attempts = attempts + 1, due_at = p_expires_at
-        WHERE group_id = p_group_id AND partition = p_partition AND sequence = ANY (v_live);
-        v_claimed := v_claimed || v_live;
-        EXIT WHEN cardinality(v_dead) = 0;
-
-        WITH gone AS (
-            DELETE FROM {schema}.deliveries
-            WHERE group_id = p_group_id AND partition = p_partition AND sequence = ANY (v_dead)
-            RETURNING sequence, attempts
-        )
-        INSERT INTO {schema}.dead_letters (group_id, partition, sequence, attempt, reason, dead_at)
-        SELECT p_group_id, p_partition, gone.sequence, gone.attempts,
-            'lease expired at the last attempt', p_now
-        FROM gone;
-        EXIT WHEN cardinality(v_claimed) = p_limit;
+        v_due := ARRAY(SELECT d.sequence FROM {schema}.deliveries d
+            WHERE (d.group_id << 10 | d.partition) = (p_group_id << 10 | p_partition)
+                AND d.due_at <= p_now
+            ORDER BY d.due_at LIMIT c_many);
+        IF cardinality(v_due) = c_many THEN
+            -- With that many, the lowest are found sooner in the order of the key.
+            v_due := ARRAY(SELECT d.sequence FROM {schema}.deliveries d
+                WHERE d.group_id = p_group_id AND d.partition = p_partition AND d.due_at <= p_now
+                ORDER BY d.sequence LIMIT v_room);
+        END IF;
+        v_may_be_more := false;
+        FOR v_sequence IN SELECT w FROM unnest(v_due) w ORDER BY w LOOP
+            SELECT d.attempts, d.token IS NOT NULL AND d.attempts >= p_max_attempts AS is_used_up
+            INTO v_delivery FROM {schema}.deliveries d
+            WHERE d.group_id = p_group_id AND d.partition = p_partition
+                AND d.sequence = v_sequence AND d.due_at <= p_now
+            FOR UPDATE SKIP LOCKED;
+            CONTINUE WHEN NOT FOUND;
+            IF v_delivery.is_used_up THEN
+                v_may_be_more := true;
+                DELETE FROM {schema}.deliveries WHERE group_id = p_group_id
+                    AND partition = p_partition AND sequence = v_sequence;
+                INSERT INTO {schema}.dead_letters
+                    (group_id, partition, sequence, attempt, reason, dead_at)
+                VALUES (p_group_id, p_partition, v_sequence, v_delivery.attempts,
+                    'lease expired at the last attempt', p_now);
+            ELSE
+                UPDATE {schema}.deliveries
+                SET token = p_token, attempts = attempts + 1, due_at = p_expires_at
+                WHERE group_id = p_group_id AND partition = p_partition AND sequence = v_sequence;
+                v_claimed := v_claimed || v_sequence;
+                v_room := v_room - 1;
+                EXIT WHEN v_room = 0;
+            END IF;
+        END LOOP;
+        EXIT WHEN v_room = 0 OR NOT v_may_be_more;
     END LOOP;
     RETURN v_claimed;
 END $$;

@@ -67,7 +67,8 @@ CREATE FUNCTION {schema}.ack(
 DECLARE
     v_group_id bigint;
     v_wanted int8multirange;
-    v_acked bigint[];
+    v_range int8range;
+    v_acked int8multirange;
 BEGIN
     PERFORM {schema}.check_session();
     FOR i IN 1 .. cardinality(p_streams) LOOP
@@ -81,16 +82,19 @@ BEGIN
             v_group_id, p_partitions[i], p_firsts[i], p_tokens[i], v_wanted);
         PERFORM {schema}.set_apart(
             v_group_id, p_partitions[i], p_firsts[i], p_tokens[i], v_wanted);
-        WITH acked AS (
-            DELETE FROM {schema}.deliveries d
-            WHERE d.group_id = v_group_id AND d.partition = p_partitions[i]
-                AND d.token = p_tokens[i]
-                AND d.sequence = ANY (ARRAY(SELECT {schema}.members(v_wanted)))
-            RETURNING d.sequence
-        )
-        SELECT array_agg(acked.sequence) INTO v_acked FROM acked;
-        RETURN QUERY SELECT i, s FROM {schema}.members(v_wanted) s
-        WHERE s <> ALL (coalesce(v_acked, '{}'));
+        FOR v_range IN SELECT r FROM unnest(v_wanted) r LOOP
+            WITH acked AS (
+                DELETE FROM {schema}.deliveries d
+                WHERE d.group_id = v_group_id AND d.partition = p_partitions[i]
+                    AND d.sequence >= lower(v_range) AND d.sequence < upper(v_range)
+                    AND d.token = p_tokens[i]
+                RETURNING d.sequence
+            )
+            SELECT coalesce(range_agg(int8range(acked.sequence, acked.sequence, '[]')), '{}')
+            INTO v_acked FROM acked;
+            RETURN QUERY SELECT i, s
+            FROM {schema}.members(int8multirange(v_range) - v_acked) s;
+        END LOOP;
     END LOOP;
 END $$;
 
@@ -103,7 +107,7 @@ CREATE FUNCTION {schema}.retry(
 DECLARE
     v_group record;
     v_wanted int8multirange;
-    v_sequences bigint[];
+    v_range int8range;
 BEGIN
     PERFORM {schema}.check_session();
     FOR i IN 1 .. cardinality(p_streams) LOOP
@@ -111,23 +115,26 @@ BEGIN
         v_wanted := p_wanted[i]::int8multirange;
         PERFORM {schema}.set_apart(
             v_group.group_id, p_partitions[i], p_firsts[i], p_tokens[i], v_wanted);
-        v_sequences := ARRAY(SELECT {schema}.members(v_wanted));
-        RETURN QUERY WITH dead AS (
-            DELETE FROM {schema}.deliveries d
+        FOR v_range IN SELECT r FROM unnest(v_wanted) r LOOP
+            RETURN QUERY WITH dead AS (
+                DELETE FROM {schema}.deliveries d
+                WHERE d.group_id = v_group.group_id AND d.partition = p_partitions[i]
+                    AND d.sequence >= lower(v_range) AND d.sequence < upper(v_range)
+                    AND d.token = p_tokens[i] AND d.attempts >= v_group.max_attempts
+                RETURNING d.sequence, d.attempts
+            )
+            INSERT INTO {schema}.dead_letters AS l
+                (group_id, partition, sequence, attempt, reason, dead_at)
+            SELECT v_group.group_id, p_partitions[i], dead.sequence, dead.attempts, p_reason,
+                p_now
+            FROM dead
+            RETURNING i, l.sequence, true;
+            RETURN QUERY UPDATE {schema}.deliveries d SET token = NULL, due_at = p_due_at
             WHERE d.group_id = v_group.group_id AND d.partition = p_partitions[i]
-                AND d.token = p_tokens[i] AND d.sequence = ANY (v_sequences)
-                AND d.attempts >= v_group.max_attempts
-            RETURNING d.sequence, d.attempts
-        )
-        INSERT INTO {schema}.dead_letters AS l
-            (group_id, partition, sequence, attempt, reason, dead_at)
-        SELECT v_group.group_id, p_partitions[i], dead.sequence, dead.attempts, p_reason, p_now
-        FROM dead
-        RETURNING i, l.sequence, true;
-        RETURN QUERY UPDATE {schema}.deliveries d SET token = NULL, due_at = p_due_at
-        WHERE d.group_id = v_group.group_id AND d.partition = p_partitions[i]
-            AND d.token = p_tokens[i] AND d.sequence = ANY (v_sequences)
-        RETURNING i, d.sequence, false;
+                AND d.sequence >= lower(v_range) AND d.sequence < upper(v_range)
+                AND d.token = p_tokens[i]
+            RETURNING i, d.sequence, false;
+        END LOOP;
     END LOOP;
 END $$;
 
@@ -140,6 +147,7 @@ CREATE FUNCTION {schema}.reject(
 DECLARE
     v_group record;
     v_wanted int8multirange;
+    v_range int8range;
 BEGIN
     PERFORM {schema}.check_session();
     FOR i IN 1 .. cardinality(p_streams) LOOP
@@ -147,18 +155,21 @@ BEGIN
         v_wanted := p_wanted[i]::int8multirange;
         PERFORM {schema}.set_apart(
             v_group.group_id, p_partitions[i], p_firsts[i], p_tokens[i], v_wanted);
-        RETURN QUERY WITH dead AS (
-            DELETE FROM {schema}.deliveries d
-            WHERE d.group_id = v_group.group_id AND d.partition = p_partitions[i]
-                AND d.token = p_tokens[i]
-                AND d.sequence = ANY (ARRAY(SELECT {schema}.members(v_wanted)))
-            RETURNING d.sequence, d.attempts
-        )
-        INSERT INTO {schema}.dead_letters AS l
-            (group_id, partition, sequence, attempt, reason, dead_at)
-        SELECT v_group.group_id, p_partitions[i], dead.sequence, dead.attempts, p_reason, p_now
-        FROM dead
-        RETURNING i, l.sequence;
+        FOR v_range IN SELECT r FROM unnest(v_wanted) r LOOP
+            RETURN QUERY WITH dead AS (
+                DELETE FROM {schema}.deliveries d
+                WHERE d.group_id = v_group.group_id AND d.partition = p_partitions[i]
+                    AND d.sequence >= lower(v_range) AND d.sequence < upper(v_range)
+                    AND d.token = p_tokens[i]
+                RETURNING d.sequence, d.attempts
+            )
+            INSERT INTO {schema}.dead_letters AS l
+                (group_id, partition, sequence, attempt, reason, dead_at)
+            SELECT v_group.group_id, p_partitions[i], dead.sequence, dead.attempts, p_reason,
+                p_now
+            FROM dead
+            RETURNING i, l.sequence;
+        END LOOP;
     END LOOP;
 END $$;
 
@@ -172,6 +183,7 @@ CREATE FUNCTION {schema}.renew(
 DECLARE
     v_group record;
     v_wanted int8multirange;
+    v_range int8range;
     v_renewed int8multirange;
 BEGIN
     PERFORM {schema}.check_session();
@@ -190,12 +202,13 @@ BEGIN
             PERFORM {schema}.set_apart(
                 v_group.group_id, p_partitions[i], p_firsts[i], p_tokens[i], v_wanted);
         END IF;
-        CONTINUE WHEN isempty(v_wanted);
-        RETURN QUERY UPDATE {schema}.deliveries d SET due_at = p_expires_at
-        WHERE d.group_id = v_group.group_id AND d.partition = p_partitions[i]
-            AND d.token = p_tokens[i]
-            AND d.sequence = ANY (ARRAY(SELECT {schema}.members(v_wanted)))
-        RETURNING i, d.sequence;
+        FOR v_range IN SELECT r FROM unnest(v_wanted) r LOOP
+            RETURN QUERY UPDATE {schema}.deliveries d SET due_at = p_expires_at
+            WHERE d.group_id = v_group.group_id AND d.partition = p_partitions[i]
+                AND d.sequence >= lower(v_range) AND d.sequence < upper(v_range)
+                AND d.token = p_tokens[i]
+            RETURNING i, d.sequence;
+        END LOOP;
     END LOOP;
 END $$;
 

@@ -16,8 +16,9 @@ BEGIN
             (SELECT lower(c.open) FROM {schema}.claims c
                 WHERE c.group_id = v_group.group_id AND c.partition = v_partition
                     AND c.first = v_at.low),
-            (SELECT min(d.sequence) FROM {schema}.deliveries d
-                WHERE d.group_id = v_group.group_id AND d.partition = v_partition))
+            (SELECT d.sequence FROM {schema}.deliveries d
+                WHERE d.group_id = v_group.group_id AND d.partition = v_partition
+                ORDER BY d.sequence LIMIT 1))
         INTO v_lowest;
         partition := v_partition;
         frontier := coalesce(v_lowest - 1, v_at.last);
@@ -107,8 +108,9 @@ BEGIN
         GROUP BY e.partition ORDER BY e.partition
     LOOP
         PERFORM {schema}.lock_group(v_group.group_id, v_place.partition);
-        SELECT coalesce(max(c.last), 0) INTO v_last FROM {schema}.claims c
-        WHERE c.group_id = v_group.group_id AND c.partition = v_place.partition;
+        v_last := coalesce((SELECT c.last FROM {schema}.claims c
+            WHERE c.group_id = v_group.group_id AND c.partition = v_place.partition
+            ORDER BY c.first DESC LIMIT 1), 0);
         -- Claims first: what a settle on its way takes out of a claim, it puts into the others.
         UPDATE {schema}.claims c SET open = c.open - v_place.set
         WHERE c.group_id = v_group.group_id AND c.partition = v_place.partition

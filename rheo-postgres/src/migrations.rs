@@ -5,7 +5,7 @@ use rheo_core::Result;
 use crate::config::check_schema;
 
 /// The versions in order. One that was released is never changed: a change is a new version.
-const MIGRATIONS: [(u32, &str); 7] = [
+const MIGRATIONS: [(u32, &str); 8] = [
     (1, include_str!("../sql/1_tables.sql")),
     (2, include_str!("../sql/2_streams.sql")),
     (3, include_str!("../sql/3_append.sql")),
@@ -13,6 +13,7 @@ const MIGRATIONS: [(u32, &str); 7] = [
     (5, include_str!("../sql/5_settle.sql")),
     (6, include_str!("../sql/6_progress.sql")),
     (7, include_str!("../sql/7_inspect.sql")),
+    (8, include_str!("../sql/8_plans.sql")),
 ];
 
 /// The SQL that makes a schema, or brings it up to date: for those who run migrations themselves.
