@@ -6,9 +6,10 @@ use rheo_core::{
     Error, Event, EventId, Existing, NewEvent, Operation, Partition, PartitionCount, ReadOptions,
     Result, Sequence, StreamName, StreamOptions, Timestamp,
 };
+use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::error::Subject;
+use crate::error::{Subject, failed};
 use crate::json::Jsonb;
 use crate::row::{self, column, small};
 use crate::store::{Statement, Store};
@@ -76,6 +77,7 @@ impl Store {
         stream: &StreamName,
         count: PartitionCount,
         events: Vec<NewEvent>,
+        deadline: Instant,
     ) -> Result<Vec<Event>> {
         let mut given = HashSet::new();
         for event in &events {
@@ -97,18 +99,24 @@ impl Store {
             ..Subject::of_stream(stream)
         };
         let rows = self
-            .rows(Operation::AppendBatch, &subject, APPEND, |statement| {
-                let columns = columns.clone();
-                statement
-                    .bind(stream.as_str().to_owned())
-                    .bind(now.as_micros())
-                    .bind(columns.ids)
-                    .bind(columns.partitions)
-                    .bind(columns.types)
-                    .bind(columns.keys)
-                    .bind(columns.payloads)
-                    .bind(columns.metadata)
-            })
+            .rows_until(
+                deadline,
+                Operation::AppendBatch,
+                &subject,
+                APPEND,
+                |statement| {
+                    let columns = columns.clone();
+                    statement
+                        .bind(stream.as_str().to_owned())
+                        .bind(now.as_micros())
+                        .bind(columns.ids)
+                        .bind(columns.partitions)
+                        .bind(columns.types)
+                        .bind(columns.keys)
+                        .bind(columns.payloads)
+                        .bind(columns.metadata)
+                },
+            )
             .await?;
         let mut last: HashMap<Partition, Sequence> = HashMap::with_capacity(rows.len());
         for row in &rows {
@@ -120,6 +128,37 @@ impl Store {
             event.sequence = *last;
         }
         Ok(events)
+    }
+
+    /// Appends events of different callers, each with a result of its own.
+    pub(crate) async fn append_each(
+        &self,
+        stream: &StreamName,
+        count: PartitionCount,
+        events: Vec<NewEvent>,
+        deadline: Instant,
+    ) -> Vec<Result<Event>> {
+        let together = events.len();
+        let alone = match together {
+            1 => Vec::new(),
+            _ => events.clone(),
+        };
+        match self.append(stream, count, events, deadline).await {
+            Ok(events) => events.into_iter().map(Ok).collect(),
+            Err(error @ (Error::BackendUnavailable(_) | Error::Ambiguous(_))) => {
+                vec![Err(error); together]
+            }
+            Err(error) if together == 1 => vec![Err(error)],
+            // One of them was refused, and with it all: now each for itself.
+            Err(_) => {
+                let mut results = Vec::with_capacity(together);
+                for event in alone {
+                    let appended = self.append(stream, count, vec![event], deadline).await;
+                    results.push(appended.and_then(only));
+                }
+                results
+            }
+        }
     }
 
     pub(crate) async fn read(
@@ -139,6 +178,12 @@ impl Store {
             .await?;
         rows.iter().map(|row| row::event(stream, row)).collect()
     }
+}
+
+/// The one event of an append of one.
+pub(crate) fn only(events: Vec<Event>) -> Result<Event> {
+    let lost = || failed("the store gave no event back");
+    events.into_iter().next().ok_or_else(lost)
 }
 
 /// The events as they will be in the log, but for their sequences, and the columns to send.

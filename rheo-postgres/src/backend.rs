@@ -13,8 +13,10 @@ use rheo_core::{
 };
 use sqlx::PgPool;
 
-use crate::append::{MAX_BATCH_BYTES, StreamRow};
+use crate::append::{MAX_BATCH_BYTES, StreamRow, only};
+use crate::coalesce::{Asked, Coalescer};
 use crate::config::{Config, Settings};
+use crate::error::{Stage, unavailable};
 use crate::migrations;
 use crate::settle::{Settle, Settled};
 use crate::store::Store;
@@ -29,6 +31,10 @@ pub struct PostgresBackend {
     wakeups: Wakeups,
     /// Streams that were found before: they are there for ever, and do not change.
     streams: Mutex<HashMap<StreamName, StreamRow>>,
+    /// Single appends, by stream.
+    appends: Coalescer<StreamName, NewEvent, Result<Event>>,
+    /// Single acks, by stream.
+    acks: Coalescer<StreamName, Lease, Result<Settled>>,
     /// Where the next fetch of a group begins, so that no partition starves (DLV-5).
     turns: Mutex<HashMap<(StreamName, GroupName), Partition>>,
 }
@@ -71,6 +77,8 @@ impl PostgresBackend {
             wakeups: Wakeups::new(Arc::clone(&store)),
             store,
             streams: Mutex::default(),
+            appends: Coalescer::new(),
+            acks: Coalescer::new(),
             turns: Mutex::default(),
         }
     }
@@ -86,8 +94,13 @@ impl PostgresBackend {
     }
 
     async fn settle_one(&self, lease: &Lease, settle: Settle<'_>) -> Result<Settled> {
-        let results = self.store.settle(std::slice::from_ref(lease), settle).await;
+        let results = self.settle(std::slice::from_ref(lease), settle).await;
         results.into_iter().next().unwrap_or(Err(Error::StaleLease))
+    }
+
+    async fn settle(&self, leases: &[Lease], settle: Settle<'_>) -> Vec<Result<Settled>> {
+        let deadline = self.store.deadline();
+        self.store.settle(leases, settle, deadline).await
     }
 }
 
@@ -101,6 +114,15 @@ fn remember<K: std::hash::Hash + Eq, V>(memory: &Mutex<HashMap<K, V>>, key: K, v
         memory.clear();
     }
     memory.insert(key, value);
+}
+
+/// The result of what was sent together with others.
+fn answer<T>(asked: Asked<Result<T>>) -> Result<T> {
+    match asked {
+        Asked::Answered(result) => result,
+        Asked::NotSent => Err(unavailable("it was not sent within the operation timeout")),
+        Asked::Lost => Err(Stage::SentWrite.lost("no answer within the operation timeout")),
+    }
 }
 
 fn retry_outcome(settled: Settled) -> RetryOutcome {
@@ -167,17 +189,30 @@ impl Backend for PostgresBackend {
     }
 
     async fn append(&self, stream: &StreamName, event: NewEvent) -> Result<Event> {
-        let events = self.append_batch(stream, vec![event]).await?;
-        let lost = || crate::error::failed("the store gave no event back");
-        events.into_iter().next().ok_or_else(lost)
+        if !self.store.settings.coalescing {
+            return self.append_batch(stream, vec![event]).await.and_then(only);
+        }
+        let count = self.stream(stream).await?.partition_count;
+        event.route(count)?;
+        let (store, name) = (Arc::clone(&self.store), stream.clone());
+        let send = move |events, deadline| {
+            let (store, name) = (Arc::clone(&store), name.clone());
+            async move { store.append_each(&name, count, events, deadline).await }
+        };
+        let patience = self.store.settings.operation_timeout;
+        let asked = self
+            .appends
+            .ask(stream.clone(), event, patience, send)
+            .await;
+        let event = answer(asked)?;
+        self.wakeups.tell(stream);
+        Ok(event)
     }
 
     async fn append_batch(&self, stream: &StreamName, events: Vec<NewEvent>) -> Result<Vec<Event>> {
-        let found = self.stream(stream).await?;
-        let events = self
-            .store
-            .append(stream, found.partition_count, events)
-            .await?;
+        let deadline = self.store.deadline();
+        let count = self.stream(stream).await?.partition_count;
+        let events = self.store.append(stream, count, events, deadline).await?;
         self.wakeups.tell(stream);
         Ok(events)
     }
@@ -213,7 +248,19 @@ impl Backend for PostgresBackend {
     }
 
     async fn ack(&self, lease: &Lease) -> Result<()> {
-        self.settle_one(lease, Settle::Ack).await.map(drop)
+        if !self.store.settings.coalescing || lease.receipt.is_some() {
+            return self.settle_one(lease, Settle::Ack).await.map(drop);
+        }
+        self.store.check_open()?;
+        let store = Arc::clone(&self.store);
+        let send = move |leases: Vec<Lease>, deadline| {
+            let store = Arc::clone(&store);
+            async move { store.settle(&leases, Settle::Ack, deadline).await }
+        };
+        let patience = self.store.settings.operation_timeout;
+        let key = lease.event.stream.clone();
+        let asked = self.acks.ask(key, lease.clone(), patience, send).await;
+        answer(asked).map(drop)
     }
 
     async fn retry(&self, lease: &Lease, options: &RetryOptions) -> Result<RetryOutcome> {
@@ -228,7 +275,7 @@ impl Backend for PostgresBackend {
     }
 
     async fn renew_batch(&self, leases: &[Lease], duration: LeaseDuration) -> Vec<Result<Lease>> {
-        let results = self.store.settle(leases, Settle::Renew(duration)).await;
+        let results = self.settle(leases, Settle::Renew(duration)).await;
         let with_leases = leases.iter().zip(results);
         with_leases
             .map(|(lease, settled)| Ok(renewed(lease, settled?)))
@@ -236,7 +283,7 @@ impl Backend for PostgresBackend {
     }
 
     async fn ack_batch(&self, leases: &[Lease]) -> Vec<Result<()>> {
-        let results = self.store.settle(leases, Settle::Ack).await;
+        let results = self.settle(leases, Settle::Ack).await;
         results
             .into_iter()
             .map(|settled| settled.map(drop))
@@ -248,7 +295,7 @@ impl Backend for PostgresBackend {
         leases: &[Lease],
         options: &RetryOptions,
     ) -> Vec<Result<RetryOutcome>> {
-        let results = self.store.settle(leases, Settle::Retry(options)).await;
+        let results = self.settle(leases, Settle::Retry(options)).await;
         let streams: std::collections::BTreeSet<_> =
             leases.iter().map(|lease| &lease.event.stream).collect();
         for stream in streams {
@@ -261,7 +308,7 @@ impl Backend for PostgresBackend {
     }
 
     async fn reject_batch(&self, leases: &[Lease], reason: &Reason) -> Vec<Result<()>> {
-        let results = self.store.settle(leases, Settle::Reject(reason)).await;
+        let results = self.settle(leases, Settle::Reject(reason)).await;
         results
             .into_iter()
             .map(|settled| settled.map(drop))

@@ -2,6 +2,7 @@
 
 mod append;
 mod backend;
+mod coalesce;
 mod config;
 mod error;
 mod fetch;

@@ -9,6 +9,7 @@ use rheo_core::{
     Sequence, StreamName, Timestamp,
 };
 use sqlx::postgres::PgRow;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::error::Subject;
@@ -51,6 +52,7 @@ impl Store {
         &self,
         leases: &[Lease],
         settle: Settle<'_>,
+        deadline: Instant,
     ) -> Vec<Result<Settled>> {
         if let Err(closed) = self.check_open() {
             return leases.iter().map(|_| Err(closed.clone())).collect();
@@ -60,21 +62,28 @@ impl Store {
         if leases.len() > 1 && leases.iter().any(|lease| lease.receipt.is_some()) {
             let mut results = Vec::with_capacity(leases.len());
             for lease in leases {
-                results.push(self.settle_one(lease, settle).await);
+                results.push(self.settle_one(lease, settle, deadline).await);
             }
             return results;
         }
         if let [lease] = leases
             && lease.receipt.is_some()
         {
-            return vec![self.settle_one(lease, settle).await];
+            return vec![self.settle_one(lease, settle, deadline).await];
         }
-        self.settle_all(leases, settle).await
+        self.settle_all(leases, settle, deadline).await
     }
 
-    async fn settle_one(&self, lease: &Lease, settle: Settle<'_>) -> Result<Settled> {
+    async fn settle_one(
+        &self,
+        lease: &Lease,
+        settle: Settle<'_>,
+        deadline: Instant,
+    ) -> Result<Settled> {
         if lease.receipt.is_none() {
-            let results = self.settle_all(std::slice::from_ref(lease), settle).await;
+            let results = self
+                .settle_all(std::slice::from_ref(lease), settle, deadline)
+                .await;
             return results.into_iter().next().unwrap_or(Err(Error::StaleLease));
         }
         match self.is_current(lease).await? {
@@ -83,7 +92,12 @@ impl Store {
         }
     }
 
-    async fn settle_all(&self, leases: &[Lease], settle: Settle<'_>) -> Vec<Result<Settled>> {
+    async fn settle_all(
+        &self,
+        leases: &[Lease],
+        settle: Settle<'_>,
+        deadline: Instant,
+    ) -> Vec<Result<Settled>> {
         let chunks = Chunks::of(leases);
         if chunks.is_empty() && !leases.is_empty() {
             // No lease of this backend; but whether it is reached comes first (ERR-6).
@@ -92,7 +106,10 @@ impl Store {
         }
         let now = self.now();
         let rows = match settle {
-            Settle::Ack => self.send(Operation::Ack, ACK, &chunks, |s| s).await,
+            Settle::Ack => {
+                self.send(deadline, Operation::Ack, ACK, &chunks, |s| s)
+                    .await
+            }
             Settle::Retry(options) => {
                 let due = match options.delay {
                     // Due whatever the time is, also when a clock goes back.
@@ -105,16 +122,19 @@ impl Store {
                         .bind(reason.as_str().to_owned())
                         .bind(now.as_micros())
                 };
-                self.send(Operation::Retry, RETRY, &chunks, bind).await
+                self.send(deadline, Operation::Retry, RETRY, &chunks, bind)
+                    .await
             }
             Settle::Reject(reason) => {
                 let bind = |s: Statement| s.bind(reason.as_str().to_owned()).bind(now.as_micros());
-                self.send(Operation::Reject, REJECT, &chunks, bind).await
+                self.send(deadline, Operation::Reject, REJECT, &chunks, bind)
+                    .await
             }
             Settle::Renew(duration) => {
                 let expires_at = now.saturating_add(duration.as_duration());
                 let bind = |s: Statement| s.bind(expires_at.as_micros());
-                self.send(Operation::Renew, RENEW, &chunks, bind).await
+                self.send(deadline, Operation::Renew, RENEW, &chunks, bind)
+                    .await
             }
         };
         let answered = rows.and_then(|rows| {
@@ -162,12 +182,13 @@ impl Store {
 
     async fn send(
         &self,
+        deadline: Instant,
         operation: Operation,
         sql: &'static str,
         chunks: &Chunks,
         bind: impl Fn(Statement) -> Statement,
     ) -> Result<Vec<PgRow>> {
-        self.rows(operation, &Subject::default(), sql, |statement| {
+        self.rows_until(deadline, operation, &Subject::default(), sql, |statement| {
             let statement = statement
                 .bind(chunks.streams.clone())
                 .bind(chunks.groups.clone())

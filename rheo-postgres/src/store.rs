@@ -124,6 +124,11 @@ impl Store {
         }
     }
 
+    /// When an operation that begins now has to be done.
+    pub(crate) fn deadline(&self) -> Instant {
+        Instant::now() + self.settings.operation_timeout
+    }
+
     /// Runs one statement and gives its rows. `{schema}` in the text stands for the schema, and
     /// `bind` gives the values; it is called again when the statement has to be repeated.
     pub(crate) async fn rows(
@@ -133,9 +138,21 @@ impl Store {
         sql: &'static str,
         bind: impl Fn(Statement) -> Statement,
     ) -> Result<Vec<PgRow>> {
+        self.rows_until(self.deadline(), operation, subject, sql, bind)
+            .await
+    }
+
+    /// As [`rows`](Self::rows), with a deadline of the caller's.
+    pub(crate) async fn rows_until(
+        &self,
+        deadline: Instant,
+        operation: Operation,
+        subject: &Subject<'_>,
+        sql: &'static str,
+        bind: impl Fn(Statement) -> Statement,
+    ) -> Result<Vec<PgRow>> {
         self.check_open()?;
         let sql: Arc<str> = in_schema(sql, &self.settings.schema).into();
-        let deadline = Instant::now() + self.settings.operation_timeout;
         let mut repeats = 0;
         loop {
             let mut connection = self.acquire(deadline, subject).await?;
@@ -191,7 +208,7 @@ impl Store {
     pub(crate) async fn script(&self, operation: Operation, script: String) -> Result<()> {
         self.check_open()?;
         let subject = Subject::default();
-        let deadline = Instant::now() + self.settings.operation_timeout;
+        let deadline = self.deadline();
         let mut connection = self.acquire(deadline, &subject).await?;
         let stage = match operation.writes() {
             true => Stage::SentWrite,
