@@ -52,20 +52,26 @@ CREATE FUNCTION {schema}.claim(
 #variable_conflict use_column
 DECLARE
     v_at record;
-    v_room bigint := p_limit;
-    v_claimed bigint[];
+    v_room integer := p_limit;
+    v_claimed bigint[] := '{}';
+    v_due bigint[];
+    v_broken_up bigint;
     v_first bigint;
     v_last bigint;
 BEGIN
     v_at := {schema}.standing(p_stream_id, p_group_id, p_partition, p_now);
 
-    IF v_at.is_expired THEN
-        PERFORM {schema}.break_up(p_group_id, p_partition, v_at.top, p_limit, p_now);
-    END IF;
     IF v_at.is_expired OR v_at.is_due THEN
-        v_claimed := {schema}.claim_due(p_group_id, p_partition, p_max_attempts,
-            p_limit, p_token, p_now, p_expires_at);
-        v_room := v_room - cardinality(v_claimed);
+        -- What is broken up may all be given up on: then there is room for more.
+        LOOP
+            v_broken_up := {schema}.break_up(
+                p_group_id, p_partition, v_at.top, v_room, p_now);
+            v_due := {schema}.claim_due(p_group_id, p_partition, p_max_attempts, v_room, p_token,
+                p_now, p_expires_at);
+            v_claimed := v_claimed || v_due;
+            v_room := v_room - cardinality(v_due);
+            EXIT WHEN v_room = 0 OR v_broken_up = 0;
+        END LOOP;
         RETURN QUERY SELECT e.partition, e.sequence, e.event_id, e.event_type, e.key, e.payload,
             e.metadata, e.timestamp, d.attempts, 0::bigint
         FROM unnest(v_claimed) AS w (sequence)
@@ -100,11 +106,11 @@ BEGIN
 END $$;
 
 -- Makes rows of their own of what is open in expired claims, the lowest first, until there are
--- enough. The leases stay current: they keep token and expiry. A claim that is being settled at
--- this moment is left alone.
+-- enough; gives how many. The leases stay current: they keep token and expiry. A claim that is being
+-- settled at this moment is left alone.
 CREATE FUNCTION {schema}.break_up(
     p_group_id bigint, p_partition integer, p_top bigint, p_enough integer, p_now bigint
-) RETURNS void LANGUAGE plpgsql AS $$
+) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     c_many CONSTANT integer := 1000;
     v_expired bigint[];
@@ -144,6 +150,7 @@ BEGIN
         v_count := v_count + v_open;
         EXIT WHEN v_count >= p_enough;
     END LOOP;
+    RETURN v_count;
 END $$;
 
 -- Claims what waits and is due, and what has an expired lease; of the latter, those whose attempts

@@ -51,13 +51,16 @@ impl Bed {
         AssertSqlSafe(sql.replace("{schema}", &self.schema))
     }
 
+    /// Runs a script about this schema.
+    pub(crate) async fn execute(&self, sql: &str) {
+        let sql = sqlx::raw_sql(self.sql(sql));
+        let done = sql.execute(&mut self.connection().await).await;
+        done.expect("executed");
+    }
+
     /// Throws the schema away.
     pub(crate) async fn drop(self) {
-        let sql = self.sql("DROP SCHEMA {schema} CASCADE");
-        let dropped = sqlx::raw_sql(sql)
-            .execute(&mut self.connection().await)
-            .await;
-        dropped.expect("the schema is dropped");
+        self.execute("DROP SCHEMA {schema} CASCADE").await;
     }
 }
 

@@ -2,5 +2,7 @@
 
 mod bed;
 mod cancellation;
+mod expiry;
 mod plans;
+mod sessions;
 mod workers;
