@@ -99,15 +99,14 @@ impl Bed {
         (stream, group)
     }
 
-    /// Puts so many events into each partition of a stream, by SQL.
+    /// Puts so many events into each partition of an empty stream, by SQL.
     pub(crate) async fn fill(&self, stream: &str, per_partition: u64) {
         self.execute(&format!(
             "INSERT INTO {SCHEMA}.events (stream_id, partition, sequence, event_id, event_type, key,
                 payload, metadata, timestamp)
-             SELECT s.stream_id, p, h.high + i, gen_random_uuid(), 'order.placed', 'customer-' || i % 999,
+             SELECT s.stream_id, p, i, gen_random_uuid(), 'order.placed', 'customer-' || i % 999,
                 '{}', '{}', 1700000000000000 + i
              FROM {SCHEMA}.streams s, generate_series(0, {} - 1) p,
-                LATERAL (SELECT {SCHEMA}.high_watermark(s.stream_id, p) AS high) h,
                 generate_series(1, {per_partition}) i
              WHERE s.name = '{stream}';
              ANALYZE",

@@ -11,7 +11,7 @@ use crate::ours::{self, Ack, Target};
 use crate::{pgmq, raw, textbook};
 
 /// Events that are there to be consumed, over all partitions.
-const BACKLOG: u64 = 400_000;
+const BACKLOG: u64 = 160_000;
 const SHORT_HISTORY: u64 = 10_000;
 const IN_FLIGHT: u32 = 16_000;
 
