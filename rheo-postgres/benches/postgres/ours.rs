@@ -1,0 +1,119 @@
+//! This crate's backend as a contender.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rheo_core::{
+    Backend, ConsumerId, FetchOptions, GroupName, LeaseDuration, Partition, Replay, Sequence,
+    StreamName,
+};
+use rheo_postgres::PostgresBackend;
+
+use crate::bed::{any_partition, new_event};
+use crate::measure::{Contender, nothing};
+
+/// Where batches go.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Target {
+    /// Each to a partition of its own.
+    Spread,
+    /// All to one.
+    Hot,
+    /// Each event to the partition of its key.
+    Keyed,
+}
+
+pub(crate) fn append(
+    name: &str,
+    backend: &Arc<PostgresBackend>,
+    stream: &StreamName,
+    batch: usize,
+    target: Target,
+) -> Contender {
+    let (backend, stream) = (Arc::clone(backend), stream.clone());
+    Contender {
+        name: name.to_owned(),
+        prepare: nothing(),
+        step: Arc::new(move |_| {
+            let (backend, stream) = (Arc::clone(&backend), stream.clone());
+            Box::pin(async move {
+                let partition = match target {
+                    Target::Spread => Some(any_partition()),
+                    Target::Hot => Some(Partition::ZERO),
+                    Target::Keyed => None,
+                };
+                let event = || {
+                    let mut event = new_event();
+                    event.partition = partition;
+                    event
+                };
+                if batch == 1 {
+                    backend.append(&stream, event()).await.expect("appended");
+                } else {
+                    let events = (0..batch).map(|_| event()).collect();
+                    let appended = backend.append_batch(&stream, events).await;
+                    appended.expect("appended");
+                }
+                batch as u64
+            })
+        }),
+    }
+}
+
+/// How fetched leases are acked.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Ack {
+    Batch,
+    /// All at the same time, one call each.
+    Single,
+}
+
+/// Fetches and acks the events of a stream above `history` in each partition.
+pub(crate) fn consume(
+    name: &str,
+    backend: &Arc<PostgresBackend>,
+    (stream, group): &(StreamName, GroupName),
+    history: u64,
+    limit: u32,
+    ack: Ack,
+) -> Contender {
+    let (backend, stream, group) = (Arc::clone(backend), stream.clone(), group.clone());
+    let prepare = {
+        let (backend, stream, group) = (Arc::clone(&backend), stream.clone(), group.clone());
+        Box::new(move || -> futures_util::future::BoxFuture<'static, ()> {
+            let (backend, stream, group) = (Arc::clone(&backend), stream.clone(), group.clone());
+            Box::pin(async move {
+                let after = Replay::after(Sequence::new(history).expect("in range"));
+                let replayed = backend.replay(&stream, &group, &after).await;
+                replayed.expect("replayed");
+            })
+        })
+    };
+    let minutes = LeaseDuration::new(Duration::from_secs(600)).expect("allowed");
+    let options = FetchOptions::new(ConsumerId::new("bench").expect("allowed"))
+        .with_limit(limit)
+        .with_lease_duration(minutes);
+    Contender {
+        name: name.to_owned(),
+        prepare,
+        step: Arc::new(move |_| {
+            let (backend, stream, group) = (Arc::clone(&backend), stream.clone(), group.clone());
+            let options = options.clone();
+            Box::pin(async move {
+                let leases = backend.fetch(&stream, &group, &options).await;
+                let leases = leases.expect("fetched");
+                let results = match ack {
+                    Ack::Batch => backend.ack_batch(&leases).await,
+                    Ack::Single => {
+                        let acks = leases.iter().map(|lease| backend.ack(lease));
+                        futures_util::future::join_all(acks).await
+                    }
+                };
+                for result in results {
+                    result.expect("acked");
+                }
+                leases.len() as u64
+            })
+        }),
+    }
+}

@@ -1,0 +1,232 @@
+//! Appending to the log and reading it in order; making the streams that it is in.
+
+use std::collections::{HashMap, HashSet};
+
+use rheo_core::{
+    Error, Event, EventId, Existing, NewEvent, Operation, Partition, PartitionCount, ReadOptions,
+    Result, Sequence, StreamName, StreamOptions, Timestamp,
+};
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use crate::error::{Subject, failed};
+use crate::json::Jsonb;
+use crate::row::{self, column, small};
+use crate::store::{Statement, Store};
+
+/// The most bytes of JSON in a batch: it goes out as one message, and a message has less than 1 GiB.
+pub(crate) const MAX_BATCH_BYTES: usize = 256 * 1024 * 1024;
+
+/// A stream as the store knows it. Neither changes as long as the stream is there.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StreamRow {
+    pub(crate) stream_id: i64,
+    pub(crate) partition_count: PartitionCount,
+}
+
+/// Events that were checked and routed, in columns as they go out.
+#[derive(Debug, Clone, Default)]
+struct Columns {
+    ids: Vec<Uuid>,
+    partitions: Vec<i32>,
+    types: Vec<String>,
+    keys: Vec<Option<String>>,
+    payloads: Vec<Jsonb>,
+    metadata: Vec<Jsonb>,
+}
+
+const CREATE_STREAM: &str = "SELECT {schema}.create_stream($1, $2)";
+const FIND_STREAM: &str = "SELECT stream_id, partition_count FROM {schema}.find_stream($1)";
+const APPEND: &str = "SELECT partition, base FROM {schema}.append($1, $2, $3, $4, $5, $6, $7, $8)";
+const READ: &str = "SELECT * FROM {schema}.read($1, $2, $3, $4)";
+
+impl Store {
+    pub(crate) async fn create_stream(
+        &self,
+        stream: &StreamName,
+        options: &StreamOptions,
+    ) -> Result<()> {
+        let subject = Subject::of_stream(stream);
+        let bind = |statement: Statement| {
+            statement
+                .bind(stream.as_str().to_owned())
+                .bind(options.partition_count.get().cast_signed())
+        };
+        self.rows(Operation::CreateStream, &subject, CREATE_STREAM, bind)
+            .await?;
+        Ok(())
+    }
+
+    /// Looks a stream up; `operation` is what it is for, and must be one that only reads.
+    pub(crate) async fn find_stream(&self, stream: &StreamName) -> Result<StreamRow> {
+        let subject = Subject::of_stream(stream);
+        let row = self
+            .row(Operation::Read, &subject, FIND_STREAM, |statement| {
+                statement.bind(stream.as_str().to_owned())
+            })
+            .await?;
+        Ok(StreamRow {
+            stream_id: column(&row, "stream_id")?,
+            partition_count: PartitionCount::new(small(&row, "partition_count")?)?,
+        })
+    }
+
+    /// Appends events to a stream with that many partitions, all or nothing (LOG-3).
+    pub(crate) async fn append(
+        &self,
+        stream: &StreamName,
+        count: PartitionCount,
+        events: Vec<NewEvent>,
+        deadline: Instant,
+    ) -> Result<Vec<Event>> {
+        let mut given = HashSet::new();
+        for event in &events {
+            event.route(count)?;
+        }
+        for id in events.iter().filter_map(|event| event.id) {
+            if !given.insert(id) {
+                return Err(Error::AlreadyExists(Existing::Event(id)));
+            }
+        }
+        let now = self.now();
+        let (columns, mut events) = prepare(stream, count, events, now)?;
+        if events.is_empty() {
+            return Ok(events);
+        }
+        let given: Vec<EventId> = given.into_iter().collect();
+        let subject = Subject {
+            events: &given,
+            ..Subject::of_stream(stream)
+        };
+        let rows = self
+            .rows_until(
+                deadline,
+                Operation::AppendBatch,
+                &subject,
+                APPEND,
+                |statement| {
+                    let columns = columns.clone();
+                    statement
+                        .bind(stream.as_str().to_owned())
+                        .bind(now.as_micros())
+                        .bind(columns.ids)
+                        .bind(columns.partitions)
+                        .bind(columns.types)
+                        .bind(columns.keys)
+                        .bind(columns.payloads)
+                        .bind(columns.metadata)
+                },
+            )
+            .await?;
+        let mut last: HashMap<Partition, Sequence> = HashMap::with_capacity(rows.len());
+        for row in &rows {
+            last.insert(row::partition(row)?, row::sequence(row, "base")?);
+        }
+        for event in &mut events {
+            let last = last.entry(event.partition).or_default();
+            *last = last.next();
+            event.sequence = *last;
+        }
+        Ok(events)
+    }
+
+    /// Appends events of different callers, each with a result of its own.
+    pub(crate) async fn append_each(
+        &self,
+        stream: &StreamName,
+        count: PartitionCount,
+        events: Vec<NewEvent>,
+        deadline: Instant,
+    ) -> Vec<Result<Event>> {
+        let together = events.len();
+        let alone = match together {
+            1 => Vec::new(),
+            _ => events.clone(),
+        };
+        match self.append(stream, count, events, deadline).await {
+            Ok(events) => events.into_iter().map(Ok).collect(),
+            Err(error @ (Error::BackendUnavailable(_) | Error::Ambiguous(_))) => {
+                vec![Err(error); together]
+            }
+            Err(error) if together == 1 => vec![Err(error)],
+            // One of them was refused, and with it all: now each for itself.
+            Err(_) => {
+                let mut results = Vec::with_capacity(together);
+                for event in alone {
+                    let appended = self.append(stream, count, vec![event], deadline).await;
+                    results.push(appended.and_then(only));
+                }
+                results
+            }
+        }
+    }
+
+    pub(crate) async fn read(
+        &self,
+        stream: &StreamName,
+        options: &ReadOptions,
+    ) -> Result<Vec<Event>> {
+        let subject = Subject::of_stream(stream);
+        let rows = self
+            .rows(Operation::Read, &subject, READ, |statement| {
+                statement
+                    .bind(stream.as_str().to_owned())
+                    .bind(i64::from(options.partition.number()))
+                    .bind(options.after.as_i64())
+                    .bind(i64::from(options.limit))
+            })
+            .await?;
+        rows.iter().map(|row| row::event(stream, row)).collect()
+    }
+}
+
+/// The one event of an append of one.
+pub(crate) fn only(events: Vec<Event>) -> Result<Event> {
+    let lost = || failed("the store gave no event back");
+    events.into_iter().next().ok_or_else(lost)
+}
+
+/// The events as they will be in the log, but for their sequences, and the columns to send.
+fn prepare(
+    stream: &StreamName,
+    count: PartitionCount,
+    events: Vec<NewEvent>,
+    now: Timestamp,
+) -> Result<(Columns, Vec<Event>)> {
+    let mut columns = Columns::default();
+    let mut appended = Vec::with_capacity(events.len());
+    let mut bytes = 0_usize;
+    for event in events {
+        let partition = event.route(count)?;
+        let event = Event {
+            id: event.id.unwrap_or_else(|| EventId::generate(now)),
+            stream: stream.clone(),
+            partition,
+            sequence: Sequence::ZERO,
+            event_type: event.event_type,
+            key: event.key,
+            payload: event.payload,
+            metadata: event.metadata,
+            timestamp: now,
+        };
+        let (payload, metadata) = (Jsonb::new(&event.payload), Jsonb::new(&event.metadata));
+        bytes += payload.len() + metadata.len();
+        columns.ids.push(event.id.as_uuid());
+        columns.partitions.push(partition.number().cast_signed());
+        columns.types.push(event.event_type.as_str().to_owned());
+        columns
+            .keys
+            .push(event.key.as_ref().map(|key| key.as_str().to_owned()));
+        columns.payloads.push(payload);
+        columns.metadata.push(metadata);
+        appended.push(event);
+    }
+    if bytes > MAX_BATCH_BYTES {
+        return Err(Error::invalid(
+            "events",
+            format_args!("{bytes} bytes of JSON"),
+            format!("at most {MAX_BATCH_BYTES} bytes in a batch on this backend"),
+        ));
+    }
+    Ok((columns, appended))
+}
