@@ -2,6 +2,8 @@
 
 use clap::builder::PossibleValuesParser;
 
+use crate::services::Needs;
+
 /// A backend that can be certified, and benchmarked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Backend {
@@ -11,6 +13,8 @@ pub(crate) struct Backend {
     pub(crate) package: &'static str,
     /// Its benchmark target, if it has one.
     pub(crate) bench: Option<&'static str>,
+    /// The server behind it.
+    pub(crate) needs: Needs,
 }
 
 /// All of them.
@@ -19,21 +23,28 @@ pub(crate) const BACKENDS: &[Backend] = &[
         name: "ets-like",
         package: "rheo-ets-like",
         bench: Some("memory"),
+        needs: Needs::Nothing,
     },
     Backend {
         name: "double",
         package: "rheo-double",
         bench: None,
+        needs: Needs::Nothing,
+    },
+    Backend {
+        name: "postgres",
+        package: "rheo-postgres",
+        bench: Some("postgres"),
+        needs: Needs::Postgres,
     },
 ];
 
-/// The backends of these names, or all if there are none.
+/// The backends of these names.
 pub(crate) fn named(names: &[String]) -> Vec<Backend> {
     let chosen = |backend: &&Backend| {
-        names.is_empty()
-            || names
-                .iter()
-                .any(|name| [backend.name, backend.package].contains(&&**name))
+        names
+            .iter()
+            .any(|name| [backend.name, backend.package].contains(&&**name))
     };
     BACKENDS.iter().filter(chosen).copied().collect()
 }

@@ -12,6 +12,9 @@ pub(crate) struct Options {
     /// Which backend.
     #[arg(default_value = "ets-like", value_parser = backends::bench_parser())]
     backend: String,
+    /// Install missing server packages, as root on Debian.
+    #[arg(long)]
+    install: bool,
     /// Passed on to the benchmark, e.g. a filter.
     #[arg(last = true)]
     rest: Vec<String>,
@@ -23,7 +26,16 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         .next();
     let backend = backend.context("no such backend")?;
     let target = backend.bench.context("it has no benchmark")?;
+    let service = backend.needs.start(options.install)?;
+    if let Some(service) = &service {
+        eprintln!("{}: {}", backend.name, service.told);
+    }
     let status = cargo::cargo()?
+        .envs(
+            service
+                .iter()
+                .map(|service| (service.variable, &service.url)),
+        )
         .args([
             "bench",
             "--quiet",

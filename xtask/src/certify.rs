@@ -9,7 +9,8 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use rheo_contract::{Certificate, Verdict};
 
-use crate::backends::{self, Backend};
+use crate::backends::{self, BACKENDS, Backend};
+use crate::services::{Needs, Service};
 use crate::{cargo, table};
 
 #[derive(Args)]
@@ -17,6 +18,15 @@ pub(crate) struct Options {
     /// Just this backend; may be given several times. Default: all that need no server.
     #[arg(long = "backend", value_name = "NAME", value_parser = backends::parser())]
     backends: Vec<String>,
+    /// All backends; one whose server cannot be had is listed as not run.
+    #[arg(long, conflicts_with = "backends")]
+    all: bool,
+    /// With --all: it is an error when the server of this backend cannot be had.
+    #[arg(long, value_name = "NAME", value_parser = backends::parser(), requires = "all")]
+    require: Vec<String>,
+    /// Install missing server packages, as root on Debian.
+    #[arg(long)]
+    install: bool,
     /// What to print at the end.
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
@@ -49,8 +59,16 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     };
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let mut certificates = Vec::new();
-    for backend in backends::named(&options.backends) {
-        let certificate = certify(backend, options, &folder)
+    for backend in chosen(options) {
+        let service = match backend.needs.start(options.install) {
+            Ok(service) => service,
+            Err(why) if options.all && !backends::named(&options.require).contains(&backend) => {
+                eprintln!("{}: not run: {why:#}", backend.package);
+                continue;
+            }
+            Err(why) => return Err(why.context(format!("{} has no server", backend.package))),
+        };
+        let certificate = certify(backend, service.as_ref(), options, &folder)
             .with_context(|| format!("{} could not be judged", backend.package))?;
         certificates.push(certificate);
     }
@@ -69,7 +87,24 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     })
 }
 
-fn certify(backend: Backend, options: &Options, folder: &Path) -> Result<Certificate> {
+/// The backends that were asked for.
+fn chosen(options: &Options) -> Vec<Backend> {
+    if !options.backends.is_empty() {
+        return backends::named(&options.backends);
+    }
+    let chosen = |backend: &&Backend| options.all || backend.needs == Needs::Nothing;
+    BACKENDS.iter().filter(chosen).copied().collect()
+}
+
+fn certify(
+    backend: Backend,
+    service: Option<&Service>,
+    options: &Options,
+    folder: &Path,
+) -> Result<Certificate> {
+    if let Some(service) = service {
+        eprintln!("{}: {}", backend.package, service.told);
+    }
     let path = folder.join(format!("{}.json", backend.package));
     // What an earlier run wrote must not be taken for what this one did.
     for stale in [path.clone(), path.with_extension("xml")] {
@@ -98,6 +133,7 @@ fn certify(backend: Backend, options: &Options, folder: &Path) -> Result<Certifi
     };
     // One line per case, whatever --quiet says to Cargo.
     command.args(["--format", "pretty", "--color", "never"]);
+    command.envs(service.map(|service| (service.variable, &service.url)));
     let mut child = command
         .stdout(Stdio::piped())
         .spawn()

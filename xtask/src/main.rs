@@ -4,6 +4,7 @@ mod backends;
 mod bench;
 mod cargo;
 mod certify;
+mod services;
 mod table;
 mod test;
 mod verify;
@@ -26,7 +27,7 @@ enum Command {
     /// Check a certificate offline.
     Verify(verify::Options),
     /// Run everything that the project has: formatting, lints, docs, tests, proof, certification, examples.
-    Test,
+    Test(test::Options),
     /// Measure a backend.
     Bench(bench::Options),
 }
@@ -35,7 +36,7 @@ fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Command::Certify(options) => certify::run(&options),
         Command::Verify(options) => verify::run(&options),
-        Command::Test => test::run(),
+        Command::Test(options) => test::run(&options),
         Command::Bench(options) => bench::run(&options),
     };
     match done {
