@@ -250,23 +250,36 @@ impl Certificate {
     /// When they cannot be written.
     pub fn write(&self, folder: &Path) -> io::Result<PathBuf> {
         fs::create_dir_all(folder)?;
-        let name: String = (self.backend.name.chars())
-            .map(|c| {
-                if c.is_alphanumeric() || "-_.".contains(c) {
-                    c
-                } else {
-                    '_'
-                }
-            })
-            .collect();
-        let path = folder.join(format!("{name}.json"));
+        let path = file_of(&self.backend.name, folder);
         let mut text = serde_json::to_string_pretty(self).map_err(io::Error::other)?;
         text.push('\n');
-        fs::write(&path, text)?;
-        fs::write(
-            folder.join(format!("{name}.xml")),
-            crate::junit::to_xml(self)?,
-        )?;
+        fs::write(path.with_extension("xml"), crate::junit::to_xml(self)?)?;
+        // Whole or not at all: half a certificate is none.
+        let unfinished = path.with_extension("json.unfinished");
+        fs::write(&unfinished, text)?;
+        fs::rename(&unfinished, &path)?;
         Ok(path)
     }
+}
+
+/// Where the certificate of a backend is.
+fn file_of(name: &str, folder: &Path) -> PathBuf {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_".contains(c);
+    let name: String = name
+        .chars()
+        .map(|c| if is_plain(c) { c } else { '_' })
+        .collect();
+    folder.join(name).with_extension("json")
+}
+
+/// Removes what an earlier run wrote, so that it is not taken for what this one does.
+pub(crate) fn remove_stale(name: &str, folder: &Path) -> io::Result<()> {
+    let path = file_of(name, folder);
+    for stale in [path.with_extension("xml"), path] {
+        match fs::remove_file(stale) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
 }

@@ -9,7 +9,7 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use rheo_core::{Clock, Gate, SystemClock};
 
 use crate::case::{Applies, Case};
-use crate::certificate::{CaseResult, Verdict};
+use crate::certificate::{self, CaseResult, Verdict};
 use crate::harness::Harness;
 use crate::settings::Settings;
 use crate::suite::{Audit, Subject, Suite, fails};
@@ -26,6 +26,9 @@ pub const EXIT_FAILED: u8 = 101;
 /// Takes the arguments of `cargo test` (a filter, `--exact`, `--list`, `--test-threads` …) and the
 /// environment variables of [`Settings`]. Works with cargo-nextest, which runs each case in a process
 /// of its own: it skips what is not declared, uses exit codes of its own, and leaves no certificate.
+///
+/// A backend that ends the process takes the run with it, whatever the exit code; only a certificate,
+/// which is removed first and written last, says that all cases were judged.
 ///
 /// The exit code is 0 when everything that ran passed, [`EXIT_FAILED`] when a case failed or could
 /// not be judged, [`EXIT_NOTHING_RAN`] when no case ran, and [`EXIT_NOT_STARTED`] when the settings
@@ -66,6 +69,19 @@ pub fn run(harness: impl Harness) -> ExitCode {
             return ExitCode::from(EXIT_NOT_STARTED);
         }
     };
+    if let Some(folder) = suite
+        .settings()
+        .certificates
+        .as_ref()
+        .filter(|_| !arguments.list)
+        && let Err(error) = certificate::remove_stale(suite.harness().name(), folder)
+    {
+        eprintln!(
+            "error: cannot remove the last certificate in {}: {error}",
+            folder.display()
+        );
+        return ExitCode::from(EXIT_NOT_STARTED);
+    }
     let subject = match suite.subject() {
         Ok(subject) => subject,
         Err(why) if arguments.list => {

@@ -121,14 +121,19 @@ impl Stream {
                 .backend
                 .read(&self.name, &options.with_limit(500))
                 .await?;
-            if page.is_empty() {
+            let Some(first) = page.first() else {
                 return Ok(events);
-            }
+            };
+            expect(
+                first.sequence > after,
+                format_args!("a read after {after} to begin above it (LOG-9)"),
+                format_args!("sequence {} first", first.sequence),
+            )?;
             events.extend(page);
         }
         Err(broken(
             "reading on to come to an end",
-            format!("{MOST_CALLS} full pages"),
+            format!("{MOST_CALLS} pages"),
         ))
     }
 

@@ -17,6 +17,7 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let mut all_certify = true;
     for file in &options.files {
+        std::fs::metadata(file).with_context(|| format!("cannot read {}", file.display()))?;
         let certificate = Certificate::read(file).with_context(|| {
             format!(
                 "{} is not a certificate that this version reads",

@@ -12,6 +12,8 @@ use anyhow::{Context, Result, bail, ensure};
 use super::Service;
 
 const VARIABLE: &str = "RHEO_POSTGRES_URL";
+/// What is needed of an installation.
+const PROGRAMS: [&str; 3] = ["initdb", "postgres", "pg_isready"];
 /// The oldest version that the adapter supports.
 const OLDEST: u32 = 15;
 /// Whom the server runs as when this process is root, since it refuses to be root.
@@ -63,7 +65,7 @@ fn programs() -> Option<PathBuf> {
     let mut folders: Vec<(u32, PathBuf)> = debian
         .map(|entry| entry.path().join("bin"))
         .chain(env::split_paths(&on_path))
-        .filter(|folder| folder.join("initdb").exists())
+        .filter(|folder| PROGRAMS.iter().all(|program| folder.join(program).exists()))
         .filter_map(|folder| Some((version(&folder)?, folder)))
         .filter(|(version, _)| *version >= OLDEST)
         .collect();
