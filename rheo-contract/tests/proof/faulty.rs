@@ -15,26 +15,22 @@ pub(crate) struct Faulty {
     pub(crate) message: &'static str,
     /// Exactly the cases that fail it, by full name; the one made for it first.
     pub(crate) kills: &'static [&'static str],
-    /// Racing cases that fail it or not, as the scheduler has it.
-    pub(crate) chance: &'static [&'static str],
     pub(crate) wrap: fn(Real) -> Arc<dyn Backend>,
 }
 
 /// `faulty! { Type: "defect", says: "part of the reason", kills: ["group::RULE::case", …] }`, where
-/// `Type` is a `Defect + Default`; each handle gets a new one. `chance: [ … ]` may follow.
+/// `Type` is a `Defect + Default`; each handle gets a new one.
 macro_rules! faulty {
     (
         $type:ident: $defect:literal,
         says: $message:literal,
-        kills: [$($case:literal),+ $(,)?]
-        $(, chance: [$($chance:literal),+ $(,)?])? $(,)?
+        kills: [$($case:literal),+ $(,)?] $(,)?
     ) => {
         $crate::faulty::Faulty {
             name: stringify!($type),
             defect: $defect,
             message: $message,
             kills: &[$($case),+],
-            chance: &[$($($chance),+)?],
             wrap: |real| {
                 std::sync::Arc::new($crate::defect::Wrapped {
                     real,

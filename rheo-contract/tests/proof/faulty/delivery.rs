@@ -387,9 +387,6 @@ pub(super) const FAULTY: &[Faulty] = &[
             "streams::STR-3::text_that_looks_like_a_command_is_kept",
             "streams::STR-4::settling_on_one_stream_leaves_the_other",
         ],
-        chance: [
-            "leases::LSE-7::of_concurrent_settles_one_wins",
-        ],
     },
     faulty! {
         FetchLooksAtFiftyEvents: "a fetch looks at the fifty events above the lowest open one",
@@ -854,10 +851,6 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the sequences",
         kills: [
             "delivery::DLV-7::concurrent_fetches_share_no_event",
-        ],
-        chance: [
-            "replay::RPL-7::fetches_that_race_a_replay_lose_no_event",
-            "distribution::DST-1::concurrent_fetches_of_two_handles_claim_each_event_once",
         ],
     },
     faulty! {

@@ -745,9 +745,6 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "leases::LSE-7::of_concurrent_settles_one_wins",
         ],
-        chance: [
-            "distribution::DST-1::of_settles_on_two_handles_one_wins",
-        ],
     },
 ];
 

@@ -534,7 +534,7 @@ pub(super) const FAULTY: &[Faulty] = &[
     },
     faulty! {
         GeneratedIdsAreOfAnotherClock: "generated ids are made of a clock that is wrong and runs backwards",
-        says: "the time in the id",
+        says: "ascending ids of events a millisecond apart",
         kills: [
             "log::LOG-7::generated_ids_sort_by_millisecond",
             "log::LOG-7::generated_ids_hold_the_time_of_the_append",

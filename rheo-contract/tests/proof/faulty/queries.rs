@@ -387,7 +387,7 @@ pub(super) const FAULTY: &[Faulty] = &[
     },
     faulty! {
         CursorIsInclusive: "pages begin with the last event of the page before",
-        says: "sequence and partition in pages",
+        says: "paging to come to an end",
         kills: [
             "queries::QRY-3::paging_one_partition_gives_every_event_once",
             "queries::QRY-1::a_query_gives_100_unless_told",
