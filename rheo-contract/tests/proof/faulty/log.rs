@@ -210,7 +210,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         ],
     },
     faulty! {
-        BatchIsAnsweredById: "the answer of a batch is sorted by id",
+        BatchIsAnsweredFromTheEnd: "the answer of a batch begins with its last event",
         says: "the ids, in input order",
         kills: [
             "log::LOG-3::a_batch_comes_back_in_input_order",

@@ -28,9 +28,9 @@ macro_rules! appends {
     };
 }
 
-appends!(BatchIsAnsweredById, |real, stream, events| {
+appends!(BatchIsAnsweredFromTheEnd, |real, stream, events| {
     let mut appended = real.backend.append_batch(stream, events).await?;
-    appended.sort_by_key(|event| event.id);
+    appended.reverse();
     Ok(appended)
 });
 
