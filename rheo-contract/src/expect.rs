@@ -5,6 +5,7 @@ use std::fmt;
 use rheo_core::{Error, ErrorKind};
 use similar::TextDiff;
 
+use crate::describe::{Brief, ok};
 use crate::harness::{HarnessError, Part};
 
 /// What a case comes to: nothing to say, or why not.
@@ -50,6 +51,13 @@ impl From<HarnessError> for Failure {
     }
 }
 
+impl Failure {
+    /// The harness did not open the backend for a case.
+    pub(crate) fn not_opened(why: &HarnessError) -> Self {
+        Self::Undecided(format!("the harness could not open the backend: {why}"))
+    }
+}
+
 /// A broken rule: what was expected, what was seen.
 pub(crate) fn broken(expected: impl fmt::Display, seen: impl fmt::Display) -> Failure {
     Failure::Broken {
@@ -89,22 +97,19 @@ pub(crate) fn expect_eq<T: PartialEq + fmt::Debug>(what: &str, seen: T, expected
 }
 
 /// Demands an error of that kind.
-pub(crate) fn expect_error<T: fmt::Debug>(
-    result: Result<T, Error>,
-    kind: ErrorKind,
-) -> Outcome<Error> {
+pub(crate) fn expect_error<T: Brief>(result: Result<T, Error>, kind: ErrorKind) -> Outcome<Error> {
     match result {
         Err(error) if error.kind() == kind => Ok(error),
         Err(error) => Err(broken(
             format!("Err({kind})"),
             format!("Err({}): {error}", error.kind()),
         )),
-        Ok(value) => Err(broken(format!("Err({kind})"), format!("Ok({value:?})"))),
+        Ok(value) => Err(broken(format!("Err({kind})"), ok(&value))),
     }
 }
 
 /// Demands `Invalid` for that argument.
-pub(crate) fn expect_invalid<T: fmt::Debug>(result: Result<T, Error>, argument: &str) -> Outcome {
+pub(crate) fn expect_invalid<T: Brief>(result: Result<T, Error>, argument: &str) -> Outcome {
     let error = expect_error(result, ErrorKind::Invalid)?;
     let Error::Invalid(invalid) = &error else {
         return Err(broken("Err(Invalid)", error));

@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use rheo_core::{
     Backend, Capabilities, Clock, EventId, Guarantee, Lease, LeaseDuration, ManualClock, NewEvent,
-    SystemClock, Timestamp,
+    Timestamp,
 };
 use serde_json::json;
 
 use crate::expect::{Outcome, expect, expect_eq};
-use crate::harness::{ClockControl, Harness, HarnessError, Namespace, Opened};
+use crate::harness::{Harness, HarnessError, Namespace, Opened};
 use crate::history::History;
 use crate::recorder::Recorder;
+use crate::suite_clock::SuiteClock;
 
 /// Everything a case works with. Cheap to clone.
 #[derive(Clone)]
@@ -32,34 +33,22 @@ struct Shared {
     rng: Mutex<fastrand::Rng>,
 }
 
-enum SuiteClock {
-    Manual(Arc<ManualClock>),
-    Store,
-}
-
 /// How long a lease lasts that the suite waits for: clearly shorter than the 30 s of the others.
 const BRIEF_SET: Duration = Duration::from_secs(10);
 /// The same where the time cannot be set.
 const BRIEF_REAL: Duration = Duration::from_millis(600);
 /// How much later than a real point in time the suite acts, so that the store is there too.
 const MARGIN: Duration = Duration::from_millis(80);
-/// When a case begins, where the time can be set: with microseconds, so that their loss shows.
-const START_MICROS: i64 = 1_767_270_896_123_457;
 
 impl Fixture {
     /// Opens the backend on a fresh namespace.
     pub(crate) async fn open(
         harness: Arc<dyn Harness>,
         namespace: Namespace,
+        clock: SuiteClock,
         history: Arc<History>,
         seed: u64,
     ) -> Result<Self, HarnessError> {
-        let clock = match harness.clock_control() {
-            ClockControl::Suite => SuiteClock::Manual(Arc::new(ManualClock::new(
-                Timestamp::from_micros(START_MICROS)?,
-            ))),
-            ClockControl::Store => SuiteClock::Store,
-        };
         let backend = harness.open(&namespace, clock.handed_out()).await?;
         Ok(Self {
             backend: Recorder::new("", backend, Arc::clone(&history)),
@@ -110,14 +99,14 @@ impl Fixture {
 
     /// The time now, as near as the suite knows it.
     pub(crate) fn now(&self) -> Timestamp {
-        self.shared.clock.handed_out().now()
+        self.shared.clock.now()
     }
 
     /// The duration of a lease or a delay that the case will wait for.
     pub(crate) fn brief(&self) -> Duration {
         match self.shared.clock {
             SuiteClock::Manual(_) => BRIEF_SET,
-            SuiteClock::Store => BRIEF_REAL,
+            SuiteClock::Store(_) => BRIEF_REAL,
         }
     }
 
@@ -135,7 +124,10 @@ impl Fixture {
     pub(crate) async fn until(&self, moment: Timestamp) {
         match &self.shared.clock {
             SuiteClock::Manual(clock) => self.set(clock, moment),
-            SuiteClock::Store => self.wait_for(moment.saturating_add(MARGIN)).await,
+            SuiteClock::Store(store) => {
+                self.note_wait(moment);
+                store.wait_until(moment.saturating_add(MARGIN)).await;
+            }
         }
     }
 
@@ -146,7 +138,11 @@ impl Fixture {
             SuiteClock::Manual(clock) => {
                 self.set(clock, moment.saturating_sub(Duration::from_micros(1)));
             }
-            SuiteClock::Store => self.wait_for(moment.saturating_sub(BRIEF_REAL / 2)).await,
+            SuiteClock::Store(store) => {
+                let before = moment.saturating_sub(BRIEF_REAL / 2);
+                self.note_wait(before);
+                store.wait_until(before).await;
+            }
         }
     }
 
@@ -162,7 +158,7 @@ impl Fixture {
                 self.set(clock, clock.now().saturating_sub(by));
                 true
             }
-            SuiteClock::Store => false,
+            SuiteClock::Store(_) => false,
         }
     }
 
@@ -174,7 +170,7 @@ impl Fixture {
                 self.set(clock, moment);
                 true
             }
-            SuiteClock::Store => false,
+            SuiteClock::Store(_) => false,
         }
     }
 
@@ -184,7 +180,7 @@ impl Fixture {
         let now = self.now();
         match self.shared.clock {
             SuiteClock::Manual(_) => expect_eq(what, seen, now),
-            SuiteClock::Store => {
+            SuiteClock::Store(_) => {
                 let off = seen.saturating_since(now).max(now.saturating_since(seen));
                 expect(
                     off < Duration::from_secs(60),
@@ -202,11 +198,10 @@ impl Fixture {
             .note(format_args!("the clock is put to {moment}"));
     }
 
-    async fn wait_for(&self, moment: Timestamp) {
+    fn note_wait(&self, moment: Timestamp) {
         self.shared
             .history
             .note(format_args!("wait until {moment}"));
-        tokio::time::sleep(moment.saturating_since(SystemClock.now())).await;
     }
 
     // Further handles
@@ -268,15 +263,6 @@ impl Fixture {
             opened?,
             Arc::clone(&self.shared.history),
         ))
-    }
-}
-
-impl SuiteClock {
-    fn handed_out(&self) -> Arc<dyn Clock> {
-        match self {
-            Self::Manual(clock) => Arc::clone(clock) as Arc<dyn Clock>,
-            Self::Store => Arc::new(SystemClock),
-        }
     }
 }
 

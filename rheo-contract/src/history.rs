@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 #[derive(Debug, Default)]
 pub(crate) struct History(Mutex<Vec<Entry>>);
 
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 struct Entry {
     what: String,
     result: Option<String>,
@@ -46,6 +46,14 @@ impl History {
         }
     }
 
+    /// The last operation, if there was one.
+    pub(crate) fn last_call(&self) -> Option<String> {
+        let entries = self.entries();
+        let is_call = |entry: &&Entry| entry.result.as_deref() != Some("");
+        let last = entries.iter().rposition(|entry| is_call(&entry))?;
+        Some(format!("{}. {}", last + 1, entries[last].what))
+    }
+
     fn entries(&self) -> MutexGuard<'_, Vec<Entry>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -54,20 +62,29 @@ impl History {
 impl fmt::Display for History {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let entries = self.entries();
-        let skipped = FIRST..entries.len().saturating_sub(LATEST).max(FIRST);
-        for (at, entry) in entries.iter().enumerate() {
+        let runs: Vec<&[Entry]> = entries.chunk_by(|a, b| a == b).collect();
+        let skipped = FIRST..runs.len().saturating_sub(LATEST).max(FIRST);
+        let mut number = 0;
+        for (at, run) in runs.iter().enumerate() {
+            number += run.len();
             if skipped.contains(&at) {
                 if at == skipped.start {
-                    writeln!(f, "   … {} more …", skipped.len())?;
+                    let hidden: usize = runs[skipped.clone()].iter().map(|run| run.len()).sum();
+                    writeln!(f, "   … {hidden} more …")?;
                 }
                 continue;
             }
-            write!(f, "  {:>2}. {}", at + 1, entry.what)?;
+            let entry = &run[0];
+            write!(f, "  {number:>2}. {}", entry.what)?;
             match entry.result.as_deref() {
-                None => writeln!(f, " -> no answer yet")?,
-                Some("") => writeln!(f)?,
-                Some(result) => writeln!(f, " -> {result}")?,
+                None => f.write_str(" -> no answer yet")?,
+                Some("") => {}
+                Some(result) => write!(f, " -> {result}")?,
             }
+            if run.len() > 1 {
+                write!(f, " ({} times in a row)", run.len())?;
+            }
+            writeln!(f)?;
         }
         Ok(())
     }

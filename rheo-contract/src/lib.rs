@@ -20,6 +20,7 @@ mod harness;
 mod history;
 mod junit;
 mod operations;
+mod panics;
 mod recorder;
 mod report;
 mod runner;
@@ -27,6 +28,7 @@ mod scene;
 mod settings;
 mod step;
 mod suite;
+mod suite_clock;
 
 pub use case::{Applies, Case};
 pub use certificate::{
@@ -34,7 +36,7 @@ pub use certificate::{
 };
 pub use harness::{ClockControl, Harness, HarnessError, Namespace, Opened, Part, Server};
 pub use runner::{EXIT_FAILED, EXIT_NOT_STARTED, EXIT_NOTHING_RAN, run};
-pub use settings::Settings;
+pub use settings::{MAX_SEED, Settings};
 pub use suite::{Subject, Suite};
 
 /// The examples of the README, which must compile.

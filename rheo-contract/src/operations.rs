@@ -165,7 +165,7 @@ impl Target {
 }
 
 /// Demands `Unsupported` that names the operation and what is not declared.
-pub(crate) fn expect_unsupported<T: std::fmt::Debug>(
+pub(crate) fn expect_unsupported<T: crate::describe::Brief>(
     result: Result<T>,
     operation: Operation,
     gate: Gate,

@@ -7,14 +7,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rheo_core::{
     Backend, Capabilities, DeadLetter, DeadLetterOptions, Event, FetchOptions, GroupInfo,
-    GroupName, GroupOptions, Lag, Lease, LeaseDuration, ListOptions, NewEvent, Page, PartitionLag,
-    Query, ReadOptions, Reason, Replay, ResetOptions, Result, RetryOptions, RetryOutcome,
-    StreamInfo, StreamName, StreamOptions, Wakeup,
+    GroupName, GroupOptions, Lag, Lease, LeaseDuration, ListOptions, NewEvent, Page, Query,
+    ReadOptions, Reason, Replay, ResetOptions, Result, RetryOptions, RetryOutcome, StreamInfo,
+    StreamName, StreamOptions, Wakeup,
 };
 
-use crate::describe::{
-    Append, Fetch, LeaseRef, Leases, QueryText, Results, Shown, event_list, lease_list,
-};
+use crate::describe::{Append, Brief, Fetch, LeaseRef, Leases, QueryText, Results, Shown, ok};
 use crate::history::History;
 
 /// The backend under test, with every call on record.
@@ -39,16 +37,15 @@ impl Recorder {
         }
     }
 
-    async fn record<T>(
+    async fn record<T: Brief>(
         &self,
         what: impl fmt::Display,
         call: impl Future<Output = Result<T>>,
-        show: impl FnOnce(&T) -> String,
     ) -> Result<T> {
         let at = self.history.begin(format_args!("{}{what}", self.label));
         let result = call.await;
         match &result {
-            Ok(value) => self.history.end(at, format_args!("Ok({})", show(value))),
+            Ok(value) => self.history.end(at, ok(value)),
             Err(error) => self
                 .history
                 .end(at, format_args!("Err({}): {error}", error.kind())),
@@ -68,14 +65,6 @@ impl Recorder {
     }
 }
 
-fn debug<T: fmt::Debug>(value: &T) -> String {
-    format!("{value:?}")
-}
-
-fn nothing(_: &()) -> String {
-    String::new()
-}
-
 #[async_trait]
 impl Backend for Recorder {
     fn capabilities(&self) -> Capabilities {
@@ -83,22 +72,22 @@ impl Backend for Recorder {
     }
 
     async fn close(&self) -> Result<()> {
-        self.record("close", self.backend.close(), nothing).await
+        self.record("close", self.backend.close()).await
     }
 
     async fn ensure_indexes(&self) -> Result<()> {
-        self.record("ensure_indexes", self.backend.ensure_indexes(), nothing)
+        self.record("ensure_indexes", self.backend.ensure_indexes())
             .await
     }
 
     async fn ping(&self) -> Result<()> {
-        self.record("ping", self.backend.ping(), nothing).await
+        self.record("ping", self.backend.ping()).await
     }
 
     async fn create_stream(&self, stream: &StreamName, options: &StreamOptions) -> Result<()> {
         let count = options.partition_count.get();
         let what = format_args!("create_stream({stream:?}, {count} partitions)").to_string();
-        self.record(what, self.backend.create_stream(stream, options), nothing)
+        self.record(what, self.backend.create_stream(stream, options))
             .await
     }
 
@@ -110,25 +99,20 @@ impl Backend for Recorder {
     ) -> Result<()> {
         let (start, max) = (&options.start, options.max_attempts.get());
         let what = format!("create_group({stream:?}, {group:?}, {start:?}, max_attempts {max})");
-        self.record(
-            what,
-            self.backend.create_group(stream, group, options),
-            nothing,
-        )
-        .await
+        self.record(what, self.backend.create_group(stream, group, options))
+            .await
     }
 
     async fn append(&self, stream: &StreamName, event: NewEvent) -> Result<Event> {
         let what = format!("append({stream:?}, {})", Append(&event));
         let call = self.backend.append(stream, event);
-        self.record(what, call, |event| event_list(std::slice::from_ref(event)))
-            .await
+        self.record(what, call).await
     }
 
     async fn append_batch(&self, stream: &StreamName, events: Vec<NewEvent>) -> Result<Vec<Event>> {
         let what = format!("append_batch({stream:?}, {})", Shown(&events, Append));
         let call = self.backend.append_batch(stream, events);
-        self.record(what, call, |events| event_list(events)).await
+        self.record(what, call).await
     }
 
     async fn read(&self, stream: &StreamName, options: &ReadOptions) -> Result<Vec<Event>> {
@@ -139,20 +123,12 @@ impl Backend for Recorder {
             ..
         } = options;
         let what = format!("read({stream:?}, {partition:?}, after {after:?}, limit {limit})");
-        self.record(what, self.backend.read(stream, options), |events| {
-            event_list(events)
-        })
-        .await
+        self.record(what, self.backend.read(stream, options)).await
     }
 
     async fn query(&self, stream: &StreamName, query: &Query) -> Result<Page> {
         let what = format!("query({stream:?}, {})", QueryText(query));
-        let show = |page: &Page| {
-            let next = page.next.as_ref().map(|cursor| cursor.as_str());
-            format!("{}, next {next:?}", event_list(&page.events))
-        };
-        self.record(what, self.backend.query(stream, query), show)
-            .await
+        self.record(what, self.backend.query(stream, query)).await
     }
 
     async fn fetch(
@@ -163,19 +139,18 @@ impl Backend for Recorder {
     ) -> Result<Vec<Lease>> {
         let what = format!("fetch({stream:?}, {group:?}, {})", Fetch(options));
         let call = self.backend.fetch(stream, group, options);
-        self.record(what, call, |leases| lease_list(leases)).await
+        self.record(what, call).await
     }
 
     async fn renew(&self, lease: &Lease, duration: LeaseDuration) -> Result<Lease> {
         let what = format!("renew({}, {:?})", LeaseRef(lease), duration.as_duration());
         let call = self.backend.renew(lease, duration);
-        self.record(what, call, |lease| lease_list(std::slice::from_ref(lease)))
-            .await
+        self.record(what, call).await
     }
 
     async fn ack(&self, lease: &Lease) -> Result<()> {
         let what = format!("ack({})", LeaseRef(lease));
-        self.record(what, self.backend.ack(lease), nothing).await
+        self.record(what, self.backend.ack(lease)).await
     }
 
     async fn retry(&self, lease: &Lease, options: &RetryOptions) -> Result<RetryOutcome> {
@@ -185,14 +160,12 @@ impl Backend for Recorder {
             options.delay.as_duration(),
             options.reason
         );
-        self.record(what, self.backend.retry(lease, options), debug)
-            .await
+        self.record(what, self.backend.retry(lease, options)).await
     }
 
     async fn reject(&self, lease: &Lease, reason: &Reason) -> Result<()> {
         let what = format!("reject({}, {reason:?})", LeaseRef(lease));
-        self.record(what, self.backend.reject(lease, reason), nothing)
-            .await
+        self.record(what, self.backend.reject(lease, reason)).await
     }
 
     async fn renew_batch(&self, leases: &[Lease], duration: LeaseDuration) -> Vec<Result<Lease>> {
@@ -230,7 +203,7 @@ impl Backend for Recorder {
 
     async fn replay(&self, stream: &StreamName, group: &GroupName, replay: &Replay) -> Result<()> {
         let what = format!("replay({stream:?}, {group:?}, {replay:?})");
-        self.record(what, self.backend.replay(stream, group, replay), nothing)
+        self.record(what, self.backend.replay(stream, group, replay))
             .await
     }
 
@@ -242,24 +215,13 @@ impl Backend for Recorder {
     ) -> Result<()> {
         let (start, partitions) = (&options.start, &options.partitions);
         let what = format!("reset_group({stream:?}, {group:?}, {start:?}, {partitions:?})");
-        self.record(
-            what,
-            self.backend.reset_group(stream, group, options),
-            nothing,
-        )
-        .await
+        self.record(what, self.backend.reset_group(stream, group, options))
+            .await
     }
 
     async fn lag(&self, stream: &StreamName, group: &GroupName) -> Result<Lag> {
-        let show = |lag: &Lag| {
-            let shown = Shown(&lag.partitions, |p: &PartitionLag| {
-                format!("{:?} {}/{}", p.partition, p.frontier, p.high_watermark)
-            });
-            shown.to_string()
-        };
         let what = format!("lag({stream:?}, {group:?})");
-        self.record(what, self.backend.lag(stream, group), show)
-            .await
+        self.record(what, self.backend.lag(stream, group)).await
     }
 
     async fn list_streams(&self, options: &ListOptions<StreamName>) -> Result<Vec<StreamInfo>> {
@@ -267,8 +229,7 @@ impl Backend for Recorder {
             "list_streams(after {:?}, limit {})",
             options.after, options.limit
         );
-        self.record(what, self.backend.list_streams(options), debug)
-            .await
+        self.record(what, self.backend.list_streams(options)).await
     }
 
     async fn list_groups(
@@ -278,7 +239,7 @@ impl Backend for Recorder {
     ) -> Result<Vec<GroupName>> {
         let ListOptions { after, limit, .. } = options;
         let what = format!("list_groups({stream:?}, after {after:?}, limit {limit})");
-        self.record(what, self.backend.list_groups(stream, options), debug)
+        self.record(what, self.backend.list_groups(stream, options))
             .await
     }
 
@@ -290,31 +251,13 @@ impl Backend for Recorder {
     ) -> Result<Vec<DeadLetter>> {
         let DeadLetterOptions { after, limit, .. } = options;
         let what = format!("dead_letters({stream:?}, {group:?}, after {after:?}, limit {limit})");
-        let show = |dead: &Vec<DeadLetter>| {
-            let shown = Shown(dead, |d: &DeadLetter| {
-                let Event {
-                    partition,
-                    sequence,
-                    ..
-                } = &d.event;
-                format!(
-                    "{partition:?}{sequence:?} attempt {} {:?}",
-                    d.attempt, d.reason
-                )
-            });
-            shown.to_string()
-        };
-        self.record(
-            what,
-            self.backend.dead_letters(stream, group, options),
-            show,
-        )
-        .await
+        self.record(what, self.backend.dead_letters(stream, group, options))
+            .await
     }
 
     async fn group_info(&self, stream: &StreamName, group: &GroupName) -> Result<GroupInfo> {
         let what = format!("group_info({stream:?}, {group:?})");
-        self.record(what, self.backend.group_info(stream, group), debug)
+        self.record(what, self.backend.group_info(stream, group))
             .await
     }
 
@@ -325,11 +268,7 @@ impl Backend for Recorder {
         timeout: Duration,
     ) -> Result<Wakeup> {
         let what = format!("wait_for_work({stream:?}, {group:?}, {timeout:?})");
-        self.record(
-            what,
-            self.backend.wait_for_work(stream, group, timeout),
-            debug,
-        )
-        .await
+        self.record(what, self.backend.wait_for_work(stream, group, timeout))
+            .await
     }
 }

@@ -13,6 +13,8 @@ pub(crate) struct Report<'a> {
     pub(crate) case: &'a Case,
     pub(crate) expected: String,
     pub(crate) seen: String,
+    /// Whether the rule was seen broken, so that its usual cause is worth reading.
+    pub(crate) broken: bool,
     pub(crate) history: &'a History,
     pub(crate) seed: u64,
 }
@@ -27,9 +29,14 @@ impl fmt::Display for Report<'_> {
         writeln!(f, "rule:     {} ({level}) {}", rule.id, rule.text)?;
         writeln!(f, "expected: {}", self.expected)?;
         writeln!(f, "seen:     {}", self.seen)?;
+        if let Some(call) = self.history.last_call() {
+            writeln!(f, "after:    {call}")?;
+        }
         writeln!(f, "history:")?;
         write!(f, "{}", self.history)?;
-        writeln!(f, "usually:  {}", self.case.usual_cause())?;
+        if self.broken {
+            writeln!(f, "usually:  {}", self.case.usual_cause())?;
+        }
         write!(f, "again:    {}", self.again())
     }
 }

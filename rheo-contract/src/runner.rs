@@ -155,6 +155,7 @@ fn judge_and_print(arguments: &Arguments, suite: &Arc<Suite>, subject: Subject) 
         }
     }
     if conclusion.has_failed() {
+        print_broken_rules(&certificate.cases);
         return ExitCode::from(EXIT_FAILED);
     }
     if ran == 0 {
@@ -208,6 +209,26 @@ fn completion(result: &CaseResult) -> Result<Completion, Failed> {
     }
 }
 
+/// One line per rule that was not kept, in the order of the suite: what comes first is most basic.
+fn print_broken_rules(results: &[CaseResult]) {
+    let mut rules: Vec<(&str, Vec<&str>)> = Vec::new();
+    for failed in results.iter().filter(|result| fails(result)) {
+        match rules.iter_mut().find(|(rule, _)| *rule == failed.rule) {
+            Some((_, names)) => names.push(&failed.name),
+            None => rules.push((&failed.rule, vec![&failed.name])),
+        }
+    }
+    println!("rules not kept, the most basic first:");
+    for (rule, names) in rules {
+        println!("  {rule:<6} {}, first {}", counted(names.len()), names[0]);
+    }
+}
+
+fn counted(cases: usize) -> String {
+    let plural = if cases == 1 { "" } else { "s" };
+    format!("{cases} case{plural}")
+}
+
 /// Says for every undeclared guarantee or operation whether it could be declared.
 fn print_audit(results: &[CaseResult], subject: &Subject) {
     let mut gates: BTreeMap<Gate, Vec<&str>> = BTreeMap::new();
@@ -239,11 +260,13 @@ fn print_audit(results: &[CaseResult], subject: &Subject) {
         let advice = match (refused, fail) {
             (0, 0) => "it could be declared",
             (_, 0) => "it is refused, as it must be: declare it to find out",
-            _ => "it cannot be declared",
+            _ => "declare it to see why those fail",
         };
         println!(
-            "audit: {}: {pass} cases would pass, {fail} would fail, {refused} are refused: {advice}",
-            gate.as_str()
+            "audit: {}: of {}, {pass} would pass, {fail} would fail, {refused} would be refused: \
+             {advice}",
+            gate.as_str(),
+            counted(reasons.len())
         );
     }
 }

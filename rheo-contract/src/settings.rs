@@ -6,11 +6,15 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+/// The highest seed, 2^53 - 1: the highest that every reader of JSON reads exactly.
+pub const MAX_SEED: u64 = (1 << 53) - 1;
+
 /// The settings of a run.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Settings {
-    /// The seed of everything random; `RHEO_SEED`, default a new one, which is printed.
+    /// The seed of everything random; `RHEO_SEED`, at most [`MAX_SEED`], default a new one, which
+    /// is printed.
     pub seed: u64,
     /// Whether cases of undeclared guarantees run too, to tell what could be declared;
     /// `RHEO_AUDIT=1`, default no.
@@ -24,7 +28,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            seed: fastrand::u64(..),
+            seed: fastrand::u64(..=MAX_SEED),
             audit: false,
             deadline: Duration::from_secs(30),
             certificates: None,
@@ -40,7 +44,11 @@ impl Settings {
     /// A message that says which variable is wrong and what it may be.
     pub fn from_env() -> Result<Self, String> {
         let mut settings = Self::default();
-        if let Some(seed) = variable("RHEO_SEED", "a number from 0 to 2^64-1")? {
+        let allowed = format!("a whole number from 0 to {MAX_SEED}");
+        if let Some(seed) = variable("RHEO_SEED", &allowed)? {
+            if seed > MAX_SEED {
+                return Err(wrong("RHEO_SEED", seed, &allowed));
+            }
             settings.seed = seed;
         }
         if let Some(seconds) = variable("RHEO_DEADLINE", "a whole number of seconds from 1")? {

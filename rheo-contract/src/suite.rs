@@ -1,6 +1,5 @@
 //! Judging: runs cases against a harness and says what came of each. Prints nothing.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -15,10 +14,12 @@ use crate::certificate::{
 };
 use crate::expect::{Failure, Outcome};
 use crate::fixture::Fixture;
-use crate::harness::{Harness, Namespace, Server};
+use crate::harness::{ClockControl, Harness, Namespace, Server};
 use crate::history::History;
+use crate::panics;
 use crate::report::Report;
 use crate::settings::Settings;
+use crate::suite_clock::{StoreClock, SuiteClock};
 
 /// The suite on one harness.
 pub struct Suite {
@@ -34,6 +35,8 @@ pub struct Subject {
     pub capabilities: Capabilities,
     /// The server behind it.
     pub server: Option<Server>,
+    /// The store's time, as far as the suite can tell; unused where the suite sets the clock.
+    pub(crate) store_clock: StoreClock,
 }
 
 /// How long a case that does not yield may go on after its deadline before it is given up on.
@@ -81,11 +84,17 @@ impl Suite {
             let backend = harness.open(&namespace, Arc::new(SystemClock)).await?;
             let capabilities = backend.capabilities();
             let server = harness.server().await?;
+            let store_clock = match harness.clock_control() {
+                ClockControl::Suite => StoreClock::default(),
+                // A backend that cannot append fails its cases; its clock is of no interest then.
+                ClockControl::Store => StoreClock::learn(&*backend).await.unwrap_or_default(),
+            };
             let _ = backend.close().await;
             harness.discard(&namespace).await?;
             Ok(Subject {
                 capabilities,
                 server,
+                store_clock,
             })
         };
         let opened: Result<Outcome<Subject>, Stop> = self.on_a_thread(opening);
@@ -100,12 +109,12 @@ impl Suite {
     /// Runs one case.
     pub fn judge(&self, case: &Case, subject: &Subject) -> CaseResult {
         match case.applies_to(&subject.capabilities) {
-            Applies::Runs => self.run(case),
+            Applies::Runs => self.run(case, subject),
             Applies::NotDeclared(gate) => {
                 let mut reason = format!("{} is not declared", gate.as_str());
                 let mut duration = Duration::ZERO;
                 if self.settings.audit {
-                    let (audit, took) = self.audit(case);
+                    let (audit, took) = self.audit(case, subject);
                     duration = took;
                     reason.push_str(audit.as_str());
                 }
@@ -186,19 +195,19 @@ impl Suite {
         certificate
     }
 
-    fn run(&self, case: &Case) -> CaseResult {
+    fn run(&self, case: &Case, subject: &Subject) -> CaseResult {
         let started = Instant::now();
         let history = Arc::new(History::default());
-        let outcome = self.outcome_of(case, &history);
+        let outcome = self.outcome_of(case, subject, &history);
         let duration = started.elapsed();
         let (verdict, reason) = self.verdict_on(case, outcome, &history);
         result(case, verdict, reason, duration)
     }
 
     /// Runs a case whose gate is not declared.
-    fn audit(&self, case: &Case) -> (Audit, Duration) {
+    fn audit(&self, case: &Case, subject: &Subject) -> (Audit, Duration) {
         let started = Instant::now();
-        let audit = match self.outcome_of(case, &Arc::default()) {
+        let audit = match self.outcome_of(case, subject, &Arc::default()) {
             Ok(Ok(())) => Audit::Passes,
             Ok(Err(Failure::Refused(_))) => Audit::Refused,
             _ => Audit::Fails,
@@ -206,13 +215,24 @@ impl Suite {
         (audit, started.elapsed())
     }
 
-    fn outcome_of(&self, case: &Case, history: &Arc<History>) -> Result<Outcome, Stop> {
+    fn outcome_of(
+        &self,
+        case: &Case,
+        subject: &Subject,
+        history: &Arc<History>,
+    ) -> Result<Outcome, Stop> {
         let (harness, case_) = (Arc::clone(&self.harness), *case);
         let (namespace, history) = (Namespace::unique(), Arc::clone(history));
-        let seed = self.seed_of(case);
+        let (store_clock, seed) = (subject.store_clock, self.seed_of(case));
         self.on_a_thread(async move {
-            let opened = Fixture::open(Arc::clone(&harness), namespace.clone(), history, seed);
-            let outcome = case_.start(opened.await?).await;
+            let clock = match harness.clock_control() {
+                ClockControl::Suite => SuiteClock::manual()?,
+                ClockControl::Store => SuiteClock::Store(store_clock),
+            };
+            let (to_open, name) = (Arc::clone(&harness), namespace.clone());
+            let opened = Fixture::open(to_open, name, clock, history, seed).await;
+            let fixture = opened.map_err(|why| Failure::not_opened(&why))?;
+            let outcome = case_.start(fixture).await;
             let discarded = harness.discard(&namespace).await;
             outcome?;
             Ok(discarded?)
@@ -225,6 +245,10 @@ impl Suite {
         outcome: Result<Outcome, Stop>,
         history: &History,
     ) -> (Verdict, Option<String>) {
+        let broken = matches!(
+            outcome,
+            Ok(Err(Failure::Broken { .. } | Failure::Refused(_)))
+        );
         let (expected, seen) = match outcome {
             Ok(Ok(())) => return (Verdict::Pass, None),
             Ok(Err(Failure::Undecided(why))) => return (Verdict::Unknown, Some(why)),
@@ -252,6 +276,7 @@ impl Suite {
             case,
             expected,
             seen,
+            broken,
             history,
             seed: self.settings.seed,
         };
@@ -276,13 +301,13 @@ impl Suite {
         let spawned = std::thread::Builder::new()
             .name("case".to_owned())
             .spawn(move || {
-                let ran = catch_unwind(AssertUnwindSafe(|| {
+                let ran = panics::caught(|| {
                     runtime.block_on(async { tokio::time::timeout(deadline, future).await })
-                }));
+                });
                 let _ = sender.send(match ran {
                     Ok(Ok(value)) => Ok(value),
                     Ok(Err(_elapsed)) => Err(Stop::Hung(deadline)),
-                    Err(panic) => Err(Stop::Panicked(text_of(&*panic))),
+                    Err(panic) => Err(Stop::Panicked(panic)),
                 });
             });
         if let Err(error) = spawned {
@@ -342,16 +367,6 @@ enum Stop {
     Blocked(Duration),
     #[error("panicked: {0}")]
     Panicked(String),
-}
-
-fn text_of(panic: &(dyn std::any::Any + Send)) -> String {
-    if let Some(text) = panic.downcast_ref::<&str>() {
-        (*text).to_owned()
-    } else if let Some(text) = panic.downcast_ref::<String>() {
-        text.clone()
-    } else {
-        "without a message".to_owned()
-    }
 }
 
 fn result(case: &Case, verdict: Verdict, reason: Option<String>, duration: Duration) -> CaseResult {

@@ -63,6 +63,7 @@ fn nothing_ran_has_an_exit_code_of_its_own() {
 fn a_wrong_setting_says_what_is_allowed() {
     for (name, value) in [
         ("RHEO_SEED", "x"),
+        ("RHEO_SEED", "9007199254740992"),
         ("RHEO_AUDIT", "2"),
         ("RHEO_DEADLINE", "0"),
     ] {
@@ -126,9 +127,6 @@ fn a_part_of_the_suite_certifies_nothing() {
 fn an_audit_says_what_could_be_declared() {
     let (code, text) = run(program().arg("durability").env("RHEO_AUDIT", "1"));
     assert_eq!(code, Some(EXIT_NOTHING_RAN.into()), "{text}");
-    assert!(
-        text.contains("audit: durable: 0 cases would pass"),
-        "{text}"
-    );
-    assert!(text.contains("it cannot be declared"), "{text}");
+    assert!(text.contains(" cases, 0 would pass"), "{text}");
+    assert!(text.contains("declare it to see why those fail"), "{text}");
 }

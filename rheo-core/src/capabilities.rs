@@ -117,19 +117,30 @@ impl OptionalOperation {
 }
 
 /// Bounds that are smaller than the ones every backend has; input beyond them is `Invalid`.
+///
+/// There are least values, so that applications can rely on some room everywhere (CAP-1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Limits {
-    /// The longest payload, and the longest metadata, in bytes of compact JSON; default and at most
-    /// [`MAX_JSON_BYTES`] (LOG-8).
+    /// The longest payload, and the longest metadata, in bytes of compact JSON; at least
+    /// [`MIN_JSON_BYTES`](Self::MIN_JSON_BYTES), default and at most [`MAX_JSON_BYTES`] (LOG-8).
     pub json_bytes: usize,
-    /// The most events in a batch; default `None`, no bound.
+    /// The most events in a batch; at least [`MIN_BATCH_EVENTS`](Self::MIN_BATCH_EVENTS), default
+    /// `None`, no bound.
     pub batch_events: Option<usize>,
-    /// The most bytes of payload and metadata in a batch, as compact JSON; default `None`, no bound.
+    /// The most bytes of payload and metadata in a batch, as compact JSON; at least
+    /// [`MIN_BATCH_BYTES`](Self::MIN_BATCH_BYTES), default `None`, no bound.
     pub batch_bytes: Option<usize>,
 }
 
 impl Limits {
+    /// The least [`json_bytes`](Self::json_bytes): 16 KiB.
+    pub const MIN_JSON_BYTES: usize = 16_384;
+    /// The least [`batch_events`](Self::batch_events).
+    pub const MIN_BATCH_EVENTS: usize = 50;
+    /// The least [`batch_bytes`](Self::batch_bytes): 64 KiB.
+    pub const MIN_BATCH_BYTES: usize = 65_536;
+
     /// No bounds of its own.
     pub fn new() -> Self {
         Self::default()
@@ -323,7 +334,7 @@ impl CapabilitiesBuilder {
     ///
     /// [`Error::Invalid`] for `capabilities` or `limits`: `at_least_once` or `lease_fencing`
     /// denied, a guarantee both declared and denied, `secondary_indexes` without
-    /// `ordered_range_scan`, or a limit of 0 or above the common bound.
+    /// `ordered_range_scan`, or a limit below its least value or above the common bound.
     pub fn build(self) -> Result<Capabilities, Error> {
         let always = [Guarantee::AtLeastOnce, Guarantee::LeaseFencing];
         for guarantee in &self.denied {
@@ -354,19 +365,28 @@ impl CapabilitiesBuilder {
             ));
         }
         let limits = self.limits;
-        if limits.json_bytes == 0 || limits.json_bytes > MAX_JSON_BYTES {
+        if !(Limits::MIN_JSON_BYTES..=MAX_JSON_BYTES).contains(&limits.json_bytes) {
             return Err(Error::invalid(
                 "limits.json_bytes",
                 limits.json_bytes,
-                format!("1 to {MAX_JSON_BYTES}"),
+                format!("{} to {MAX_JSON_BYTES}", Limits::MIN_JSON_BYTES),
             ));
         }
-        for (argument, bound) in [
-            ("limits.batch_events", limits.batch_events),
-            ("limits.batch_bytes", limits.batch_bytes),
+        for (argument, bound, least) in [
+            (
+                "limits.batch_events",
+                limits.batch_events,
+                Limits::MIN_BATCH_EVENTS,
+            ),
+            (
+                "limits.batch_bytes",
+                limits.batch_bytes,
+                Limits::MIN_BATCH_BYTES,
+            ),
         ] {
-            if bound == Some(0) {
-                return Err(Error::invalid(argument, 0, "1 or more, or none"));
+            if let Some(bound) = bound.filter(|bound| *bound < least) {
+                let allowed = format!("{least} or more, or none");
+                return Err(Error::invalid(argument, bound, allowed));
             }
         }
         Ok(Capabilities {
@@ -435,13 +455,18 @@ mod tests {
         let filters = Capabilities::builder().guarantees([Guarantee::SecondaryIndexes]);
         assert!(filters.build().is_err());
         for limits in [
-            Limits::new().with_json_bytes(0),
+            Limits::new().with_json_bytes(Limits::MIN_JSON_BYTES - 1),
             Limits::new().with_json_bytes(MAX_JSON_BYTES + 1),
-            Limits::new().with_batch_events(0),
-            Limits::new().with_batch_bytes(0),
+            Limits::new().with_batch_events(Limits::MIN_BATCH_EVENTS - 1),
+            Limits::new().with_batch_bytes(Limits::MIN_BATCH_BYTES - 1),
         ] {
             assert!(Capabilities::builder().limits(limits).build().is_err());
         }
+        let least = Limits::new()
+            .with_json_bytes(Limits::MIN_JSON_BYTES)
+            .with_batch_events(Limits::MIN_BATCH_EVENTS)
+            .with_batch_bytes(Limits::MIN_BATCH_BYTES);
+        assert!(Capabilities::builder().limits(least).build().is_ok());
     }
 
     #[test]

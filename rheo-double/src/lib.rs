@@ -55,3 +55,8 @@ mod settle;
 pub use backend::DoubleBackend;
 pub use config::DoubleServer;
 pub use faults::{Fault, Faults};
+
+/// The examples of the README, which must compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -34,3 +34,8 @@ mod stream;
 
 pub use backend::MemoryBackend;
 pub use store::MemoryStore;
+
+/// The examples of the README, which must compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

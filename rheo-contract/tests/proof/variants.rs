@@ -29,7 +29,13 @@ pub(crate) trait Variant: Sync {
 }
 
 pub(crate) fn all() -> impl Iterator<Item = &'static dyn Variant> {
-    let times: [&'static dyn Variant; 3] = [&AsItIs, &StoreTime, &CoarseStoreTime];
+    let times: [&'static dyn Variant; 5] = [
+        &AsItIs,
+        &StoreTime,
+        &CoarseStoreTime,
+        &SkewedStoreTime("StoreTimeAnHourLate", -3_600_000_000),
+        &SkewedStoreTime("StoreTimeTwoSecondsEarly", 2_000_000),
+    ];
     let others = [
         checking::ALL,
         declaring::ALL,
@@ -121,5 +127,36 @@ impl Clock for Coarse {
         const TICK: i64 = 10_000;
         let micros = self.0.now().as_micros();
         rheo_core::Timestamp::from_micros(micros - micros.rem_euclid(TICK)).expect("in range")
+    }
+}
+
+/// Its store's clock is wrong by some microseconds, as servers' clocks are.
+struct SkewedStoreTime(&'static str, i64);
+
+impl Variant for SkewedStoreTime {
+    fn name(&self) -> &'static str {
+        self.0
+    }
+
+    fn clock(&self) -> ClockControl {
+        ClockControl::Store
+    }
+
+    fn tick(&self, clock: Arc<dyn Clock>) -> Arc<dyn Clock> {
+        Arc::new(Skewed(clock, self.1))
+    }
+
+    fn wrap(&self, real: Real) -> Arc<dyn Backend> {
+        AsItIs.wrap(real)
+    }
+}
+
+#[derive(Debug)]
+struct Skewed(Arc<dyn Clock>, i64);
+
+impl Clock for Skewed {
+    fn now(&self) -> rheo_core::Timestamp {
+        let micros = self.0.now().as_micros();
+        rheo_core::Timestamp::from_micros(micros + self.1).expect("in range")
     }
 }

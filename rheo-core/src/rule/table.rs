@@ -12,7 +12,7 @@ pub const RULES: &[Rule] = &[
         "A declaration is validated when it is built and when it is read: `at_least_once` and \
         `lease_fencing` are always true, and declaring either false is an error; so are a \
         guarantee that is declared both true and false, `secondary_indexes` without \
-        `ordered_range_scan`, and a limit of 0 or above the common bound.",
+        `ordered_range_scan`, and a limit below its least value or above the common bound.",
     )
     .untested("enforced by the type `Capabilities`, with unit tests in `rheo-core`"),
     must(

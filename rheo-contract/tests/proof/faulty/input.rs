@@ -742,7 +742,7 @@ fn limited(real: &Real, limits: Limits) -> Capabilities {
         .operations(OptionalOperation::ALL.iter().copied())
         .limits(limits)
         .build()
-        .expect("limits above 0")
+        .expect("a valid declaration")
 }
 
 #[derive(Default)]
@@ -750,7 +750,7 @@ struct DeclaredJsonLimitIsUnchecked;
 
 impl Defect for DeclaredJsonLimitIsUnchecked {
     fn capabilities(&self, real: &Real) -> Capabilities {
-        limited(real, Limits::new().with_json_bytes(200))
+        limited(real, Limits::new().with_json_bytes(20_000))
     }
 }
 
@@ -810,7 +810,7 @@ struct LimitsAreCheckedWhileWriting;
 #[async_trait]
 impl Defect for LimitsAreCheckedWhileWriting {
     fn capabilities(&self, real: &Real) -> Capabilities {
-        limited(real, Limits::new().with_json_bytes(4_096))
+        limited(real, Limits::new().with_json_bytes(20_000))
     }
     async fn append_batch(
         &self,
