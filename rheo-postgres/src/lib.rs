@@ -70,8 +70,3 @@ mod wakeup;
 pub use backend::PostgresBackend;
 pub use config::{Config, Settings};
 pub use migrations::schema_sql;
-
-/// The examples of the README, which must compile.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;
