@@ -231,7 +231,6 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "no event",
         kills: [
             "input::LOG-8::a_batch_with_one_payload_too_long_is_refused_whole",
-            "fidelity::LOG-8::any_field_name_comes_back",
         ],
     },
     faulty! {
