@@ -8,6 +8,9 @@ use rheo_core::{Capabilities, Gate, Level, Rule};
 use crate::expect::Outcome;
 use crate::fixture::Fixture;
 
+/// The groups whose cases generate what they try.
+const GENERATED: &[&str] = &["histories"];
+
 /// One case of the suite.
 #[derive(Debug, Clone, Copy)]
 pub struct Case {
@@ -60,6 +63,12 @@ impl Case {
     /// The group of guarantees it belongs to.
     pub fn group(&self) -> &'static str {
         self.group
+    }
+
+    /// Whether it generates what it tries (random histories, races, faults, dropped futures …), so
+    /// that it takes a budget, and the more it tries the more it finds.
+    pub fn is_generated(&self) -> bool {
+        GENERATED.contains(&self.group)
     }
 
     /// The id of the rule it checks.

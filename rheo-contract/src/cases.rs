@@ -11,6 +11,7 @@ mod delivery;
 mod distribution;
 mod durability;
 mod fidelity;
+mod histories;
 mod input;
 mod inspect;
 mod leases;
@@ -37,6 +38,7 @@ macro_rules! groups {
 groups! {
     lifecycle, capabilities, unavailable, streams, input, log, fidelity, queries, delivery, leases, receipts, settling,
     batches, dead_letters, inspect, replay, reset, partitions, progress, durability, distribution, wakeup,
+    histories,
 }
 
 /// All cases.

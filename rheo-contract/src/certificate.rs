@@ -8,6 +8,7 @@ use rheo_core::{Capabilities, Level, Timestamp, rule_set_hash};
 use serde::{Deserialize, Serialize};
 
 use crate::case::{Applies, Case};
+use crate::effort::{Budget, Effort};
 use crate::harness::{ClockControl, Server};
 use crate::suite::{Suite, fails};
 
@@ -32,6 +33,10 @@ pub struct Certificate {
     pub clock: ClockControl,
     /// The seed of everything random.
     pub seed: u64,
+    /// How much of what is generated the run was to try.
+    pub budget: Budget,
+    /// How much it tried.
+    pub effort: Effort,
     /// When the run began.
     pub started_at: Timestamp,
     /// How long it took, in microseconds.
@@ -157,6 +162,9 @@ impl Certificate {
         }
         if self.summary != Summary::of(&self.cases) {
             found.push("the summary does not count the cases".to_owned());
+        }
+        if self.budget == Budget::Quick {
+            found.push("the budget was quick, which tries too little".to_owned());
         }
         if self.summary.pass == 0 {
             found.push("no case passed: nothing ran".to_owned());

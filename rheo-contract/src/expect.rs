@@ -29,6 +29,17 @@ pub(crate) enum Failure {
     Undecided(String),
 }
 
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Broken { expected, seen } => write!(f, "expected {expected}, seen {seen}"),
+            Self::Refused(error) => write!(f, "refused: {error}"),
+            Self::Missing(part) => write!(f, "the harness has no {}", part.method()),
+            Self::Undecided(why) => f.write_str(why),
+        }
+    }
+}
+
 /// A result that should have been `Ok`.
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {

@@ -10,6 +10,7 @@ use rheo_core::{
 };
 use serde_json::json;
 
+use crate::effort::{Budget, Tally};
 use crate::expect::{Outcome, expect, expect_eq};
 use crate::harness::{Harness, HarnessError, Namespace, Opened};
 use crate::history::History;
@@ -31,6 +32,18 @@ struct Shared {
     history: Arc<History>,
     numbers: AtomicU64,
     rng: Mutex<fastrand::Rng>,
+    trial: Trial,
+}
+
+/// What a run gives each of its cases.
+#[derive(Debug, Clone)]
+pub(crate) struct Trial {
+    /// The seed of the case.
+    pub(crate) seed: u64,
+    /// How much of what is generated it tries.
+    pub(crate) budget: Budget,
+    /// Where it counts that.
+    pub(crate) tally: Arc<Tally>,
 }
 
 /// How long a lease lasts that the suite waits for: clearly shorter than the 30 s of the others.
@@ -47,7 +60,7 @@ impl Fixture {
         namespace: Namespace,
         clock: SuiteClock,
         history: Arc<History>,
-        seed: u64,
+        trial: Trial,
     ) -> Result<Self, HarnessError> {
         let backend = harness.open(&namespace, clock.handed_out()).await?;
         Ok(Self {
@@ -58,7 +71,8 @@ impl Fixture {
                 clock,
                 history,
                 numbers: AtomicU64::new(1),
-                rng: Mutex::new(fastrand::Rng::with_seed(seed)),
+                rng: Mutex::new(fastrand::Rng::with_seed(trial.seed)),
+                trial,
             }),
         })
     }
@@ -95,7 +109,29 @@ impl Fixture {
         EventId::generate(self.now())
     }
 
+    // Effort
+
+    /// How much of what is generated the case tries.
+    pub(crate) fn budget(&self) -> Budget {
+        self.shared.trial.budget
+    }
+
+    /// Counts what it tried.
+    pub(crate) fn tally(&self) -> &Tally {
+        &self.shared.trial.tally
+    }
+
+    /// Begins the history again, since what was tried so far was fine.
+    pub(crate) fn forget_history(&self) {
+        self.shared.history.clear();
+    }
+
     // Time
+
+    /// Whether the suite sets the time; else it is the store's own.
+    pub(crate) fn sets_the_clock(&self) -> bool {
+        matches!(self.shared.clock, SuiteClock::Manual(_))
+    }
 
     /// The time now, as near as the suite knows it.
     pub(crate) fn now(&self) -> Timestamp {

@@ -46,6 +46,11 @@ impl History {
         }
     }
 
+    /// Begins again with nothing.
+    pub(crate) fn clear(&self) {
+        self.entries().clear();
+    }
+
     /// The last operation, if there was one.
     pub(crate) fn last_call(&self) -> Option<String> {
         let entries = self.entries();

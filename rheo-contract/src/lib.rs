@@ -8,19 +8,23 @@
 //! # Settings
 //!
 //! Environment variables, so that every test runner passes them on: `RHEO_SEED`, `RHEO_AUDIT=1`,
-//! `RHEO_DEADLINE`, `RHEO_CERTIFICATES`; see [`Settings`].
+//! `RHEO_BUDGET`, `RHEO_DEADLINE`, `RHEO_CERTIFICATES`; see [`Settings`].
 
 mod case;
 mod cases;
 mod certificate;
 mod describe;
+mod effort;
 mod expect;
 mod fixture;
 mod harness;
 mod history;
 mod junit;
+mod model;
+mod observed;
 mod operations;
 mod panics;
+mod random;
 mod recorder;
 mod report;
 mod runner;
@@ -34,6 +38,7 @@ pub use case::{Applies, Case};
 pub use certificate::{
     BackendIdentity, CaseResult, Certificate, SCHEMA, SuiteIdentity, Summary, Verdict,
 };
+pub use effort::{Budget, Effort};
 pub use harness::{ClockControl, Harness, HarnessError, Namespace, Opened, Part, Server};
 pub use runner::{EXIT_FAILED, EXIT_NOT_STARTED, EXIT_NOTHING_RAN, run};
 pub use settings::{MAX_SEED, Settings};

@@ -37,6 +37,11 @@ impl Recorder {
         }
     }
 
+    /// The backend itself, for a look that is not worth recording.
+    pub(crate) fn unrecorded(&self) -> &Arc<dyn Backend> {
+        &self.backend
+    }
+
     async fn record<T: Brief>(
         &self,
         what: impl fmt::Display,

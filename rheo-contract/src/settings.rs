@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use crate::effort::Budget;
+
 /// The highest seed, 2^53 - 1: the highest that every reader of JSON reads exactly.
 pub const MAX_SEED: u64 = (1 << 53) - 1;
 
@@ -19,8 +21,11 @@ pub struct Settings {
     /// Whether cases of undeclared guarantees run too, to tell what could be declared;
     /// `RHEO_AUDIT=1`, default no.
     pub audit: bool,
-    /// How long one case may take; `RHEO_DEADLINE` in seconds, default 30.
+    /// How long one case may take, twenty times that with the budget `long`; `RHEO_DEADLINE` in
+    /// seconds, default 30.
     pub deadline: Duration,
+    /// How much of what is generated is tried; `RHEO_BUDGET`, `quick`, `default` or `long`.
+    pub budget: Budget,
     /// Where to write `NAME.json` and `NAME.xml`; `RHEO_CERTIFICATES`, default nowhere.
     pub certificates: Option<PathBuf>,
 }
@@ -31,6 +36,7 @@ impl Default for Settings {
             seed: fastrand::u64(..=MAX_SEED),
             audit: false,
             deadline: Duration::from_secs(30),
+            budget: Budget::default(),
             certificates: None,
         }
     }
@@ -61,6 +67,9 @@ impl Settings {
                 1 => true,
                 other => return Err(wrong("RHEO_AUDIT", other.to_string(), "0 or 1")),
             };
+        }
+        if let Some(budget) = variable("RHEO_BUDGET", &Budget::NAMES.join(", "))? {
+            settings.budget = budget;
         }
         settings.certificates = env::var_os("RHEO_CERTIFICATES")
             .filter(|path| !path.is_empty())

@@ -12,8 +12,9 @@ use crate::cases;
 use crate::certificate::{
     BackendIdentity, CaseResult, Certificate, SCHEMA, SuiteIdentity, Summary, Verdict,
 };
+use crate::effort::Tally;
 use crate::expect::{Failure, Outcome};
-use crate::fixture::Fixture;
+use crate::fixture::{Fixture, Trial};
 use crate::harness::{ClockControl, Harness, Namespace, Server};
 use crate::history::History;
 use crate::panics;
@@ -26,6 +27,7 @@ pub struct Suite {
     harness: Arc<dyn Harness>,
     settings: Settings,
     runtime: Option<Runtime>,
+    tally: Arc<Tally>,
 }
 
 /// What the suite knows of a backend before it runs a case.
@@ -54,6 +56,7 @@ impl Suite {
             harness: Arc::new(harness),
             settings,
             runtime: Some(runtime),
+            tally: Arc::default(),
         })
     }
 
@@ -185,6 +188,8 @@ impl Suite {
             capabilities: subject.capabilities.clone(),
             clock: self.harness.clock_control(),
             seed: self.settings.seed,
+            budget: self.settings.budget,
+            effort: self.tally.total(),
             started_at: started.0,
             duration_micros: micros(started.1.elapsed()),
             summary: Summary::of(&results),
@@ -223,14 +228,19 @@ impl Suite {
     ) -> Result<Outcome, Stop> {
         let (harness, case_) = (Arc::clone(&self.harness), *case);
         let (namespace, history) = (Namespace::unique(), Arc::clone(history));
-        let (store_clock, seed) = (subject.store_clock, self.seed_of(case));
+        let store_clock = subject.store_clock;
+        let trial = Trial {
+            seed: self.seed_of(case),
+            budget: self.settings.budget,
+            tally: Arc::clone(&self.tally),
+        };
         self.on_a_thread(async move {
             let clock = match harness.clock_control() {
                 ClockControl::Suite => SuiteClock::manual()?,
                 ClockControl::Store => SuiteClock::Store(store_clock),
             };
             let (to_open, name) = (Arc::clone(&harness), namespace.clone());
-            let opened = Fixture::open(to_open, name, clock, history, seed).await;
+            let opened = Fixture::open(to_open, name, clock, history, trial).await;
             let fixture = opened.map_err(|why| Failure::not_opened(&why))?;
             let outcome = case_.start(fixture).await;
             let discarded = harness.discard(&namespace).await;
@@ -296,7 +306,7 @@ impl Suite {
         else {
             return Err(Stop::Panicked("the suite is over".to_owned()));
         };
-        let deadline = self.settings.deadline;
+        let deadline = self.settings.deadline * self.settings.budget.patience();
         let (sender, receiver) = mpsc::sync_channel(1);
         let spawned = std::thread::Builder::new()
             .name("case".to_owned())

@@ -40,6 +40,7 @@ macro_rules! faulty {
         }
     };
 }
+pub(crate) use faulty;
 
 mod batches;
 mod capabilities;

@@ -6,6 +6,7 @@
 mod book;
 mod defect;
 mod faulty;
+mod generated;
 mod harness;
 mod modest;
 mod tweak;
@@ -16,7 +17,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use rheo_contract::{Certificate, Harness, Settings, Suite, Verdict};
+use rheo_contract::{Case, Certificate, Harness, Settings, Suite, Verdict};
 
 use crate::faulty::Faulty;
 use crate::harness::Simulated;
@@ -30,6 +31,11 @@ fn main() -> ExitCode {
             })
         })
         .collect();
+    trials.extend(generated::all().map(|faulty| {
+        Trial::test(format!("generated::{}", faulty.name), move || {
+            generated::dies_nearly_always(faulty)
+        })
+    }));
     trials.extend(variants::all().map(|variant| {
         Trial::test(format!("variant::{}", variant.name()), move || {
             passes(variant)
@@ -43,23 +49,35 @@ fn main() -> ExitCode {
 /// The seed for faulty backends: which cases fail them must not depend on chance.
 const SEED: u64 = 1;
 
-fn certify(harness: impl Harness, seed: Option<u64>) -> Result<Certificate, Failed> {
+/// Runs the cases that a filter lets through.
+fn certify(
+    harness: impl Harness,
+    seed: Option<u64>,
+    filter: impl Fn(&Case) -> bool + Sync,
+) -> Result<Certificate, Failed> {
     let mut settings = Settings::default();
     settings.seed = seed.unwrap_or(settings.seed);
     settings.deadline = Duration::from_secs(10);
     let suite = Suite::new(harness, settings)?;
-    Ok(suite.certify(|_| true)?)
+    Ok(suite.certify(filter)?)
 }
 
-/// A faulty backend fails exactly the declared cases, and the first of them says why.
-fn dies_as_declared(faulty: &'static Faulty) -> Result<(), Failed> {
-    let certificate = certify(Simulated::faulty(faulty), Some(SEED))?;
-    let killed: BTreeMap<&str, &str> = certificate
+/// What failed in a run, and why.
+fn killed(certificate: &Certificate) -> BTreeMap<&str, &str> {
+    certificate
         .cases
         .iter()
         .filter(|case| matches!(case.verdict, Verdict::Fail | Verdict::Unknown))
         .map(|case| (&*case.name, case.reason.as_deref().unwrap_or_default()))
-        .collect();
+        .collect()
+}
+
+/// A faulty backend fails exactly the declared cases, and the first of them says why. Generated cases
+/// find much of this too, by chance; they have faulty backends of their own.
+fn dies_as_declared(faulty: &'static Faulty) -> Result<(), Failed> {
+    let plain = |case: &Case| !case.is_generated();
+    let certificate = certify(Simulated::faulty(faulty), Some(SEED), plain)?;
+    let killed = killed(&certificate);
     if std::env::var_os("RHEO_PROOF_SHOW").is_some() {
         println!("// {}\nkills: &[", faulty.name);
         killed.keys().for_each(|case| println!("    {case:?},"));
@@ -113,7 +131,7 @@ fn races(case: &str) -> bool {
 
 /// A backend that merely uses its freedom is certified.
 fn passes(variant: &'static dyn variants::Variant) -> Result<(), Failed> {
-    let certificate = certify(Simulated::variant(variant), None)?;
+    let certificate = certify(Simulated::variant(variant), None, |_| true)?;
     let mut wrong = certificate.shortcomings();
     for case in &certificate.cases {
         if matches!(case.verdict, Verdict::Fail | Verdict::Unknown) {
@@ -139,7 +157,10 @@ fn every_case_kills() -> Result<(), Failed> {
     let idle: Vec<String> = Suite::cases()
         .iter()
         .map(|case| case.full_name())
-        .filter(|name| !faulty::all().any(|faulty| faulty.kills.contains(&&**name)))
+        .filter(|name| {
+            let mut faulty = faulty::all().chain(generated::all());
+            !faulty.any(|faulty| faulty.kills.contains(&&**name))
+        })
         .collect();
     if idle.is_empty() {
         return Ok(());
@@ -152,7 +173,11 @@ fn every_case_kills() -> Result<(), Failed> {
 
 fn names_are_unique() -> Result<(), Failed> {
     let mut names: Vec<String> = Suite::cases().iter().map(|case| case.full_name()).collect();
-    names.extend(faulty::all().map(|faulty| faulty.name.to_owned()));
+    names.extend(
+        faulty::all()
+            .chain(generated::all())
+            .map(|faulty| faulty.name.to_owned()),
+    );
     names.extend(variants::all().map(|variant| variant.name().to_owned()));
     names.sort();
     match names.windows(2).find(|pair| pair[0] == pair[1]) {

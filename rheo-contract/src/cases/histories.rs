@@ -1,0 +1,99 @@
+//! Random histories: what no politely written case thinks of.
+
+use rheo_core::{Gate, Guarantee};
+
+use crate::case::{Case, case};
+use crate::expect::Outcome;
+use crate::fixture::Fixture;
+use crate::random::{Mix, play};
+
+const DISTRIBUTED: Gate = Gate::Guarantee(Guarantee::Distributed);
+
+pub(crate) const CASES: &[Case] = &[
+    case!(
+        "LOG-5" => random_appends_and_queries_agree_with_the_model,
+        "an interplay of appends and queries that the plain cases do not have; read the history"
+    ),
+    case!(
+        "DLV-6" => random_deliveries_agree_with_the_model,
+        "an interplay of fetches, settles and time that the plain cases do not have; read the history"
+    ),
+    case!(
+        "DLQ-3" => random_expiries_agree_with_the_model,
+        "an interplay of leases that end, delays and used-up attempts; read the history"
+    ),
+    case!(
+        "RPL-1" => random_replays_and_resets_agree_with_the_model,
+        "an interplay of replay or reset with leases, delays and dead letters; read the history"
+    ),
+    case!(
+        "DST-1" => random_histories_of_two_handles_agree_with_the_model,
+        "a handle keeps something in memory that another one changes; read the history"
+    )
+    .needs(&[DISTRIBUTED]),
+];
+
+const QUIET: Mix = Mix {
+    append: 4,
+    groups: 1,
+    fetch: 4,
+    settle: 4,
+    replay: 0,
+    reset: 0,
+    time: 1,
+    query: 0,
+    handles: 0,
+};
+
+/// Sequences, routing, ids, and what queries find of it.
+async fn random_appends_and_queries_agree_with_the_model(t: Fixture) -> Outcome {
+    const MIX: Mix = Mix {
+        append: 6,
+        fetch: 1,
+        settle: 1,
+        query: 6,
+        ..QUIET
+    };
+    play(&t, &MIX).await
+}
+
+/// What consumers do all day.
+async fn random_deliveries_agree_with_the_model(t: Fixture) -> Outcome {
+    play(&t, &QUIET).await
+}
+
+/// Consumers that die, and events that kill them.
+async fn random_expiries_agree_with_the_model(t: Fixture) -> Outcome {
+    const MIX: Mix = Mix {
+        append: 2,
+        fetch: 6,
+        settle: 3,
+        time: 6,
+        ..QUIET
+    };
+    play(&t, &MIX).await
+}
+
+/// Operators who go back while consumers are at work.
+async fn random_replays_and_resets_agree_with_the_model(t: Fixture) -> Outcome {
+    const MIX: Mix = Mix {
+        append: 3,
+        replay: 2,
+        reset: 2,
+        time: 2,
+        ..QUIET
+    };
+    play(&t, &MIX).await
+}
+
+/// The same through two handles that take turns.
+async fn random_histories_of_two_handles_agree_with_the_model(t: Fixture) -> Outcome {
+    const MIX: Mix = Mix {
+        replay: 1,
+        reset: 1,
+        time: 3,
+        handles: 6,
+        ..QUIET
+    };
+    play(&t, &MIX).await
+}

@@ -1,0 +1,227 @@
+//! The whole state that a backend shows, beside what a model says it should be.
+
+use std::collections::BTreeMap;
+
+use rheo_core::{
+    Backend, Capabilities, DeadLetter, DeadLetterOptions, Event, Gate, GroupName, Guarantee, Lag,
+    MaxAttempts, OptionalOperation, Partition, Query, ReadOptions, Sequence, StreamName, Timestamp,
+};
+
+use crate::expect::{Outcome, broken, expect_eq};
+use crate::model::{self, Model};
+
+/// What can be seen of some streams without changing anything.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Observed {
+    streams: BTreeMap<StreamName, Stream>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Stream {
+    log: Vec<Vec<Event>>,
+    queried: Option<Vec<Event>>,
+    groups: BTreeMap<GroupName, Group>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Group {
+    lag: Option<Lag>,
+    dead_letters: Option<Vec<DeadLetter>>,
+    info: Option<(MaxAttempts, u64, u64)>,
+}
+
+/// More than any log here holds.
+const ALL: u32 = 10_000;
+
+/// What a backend with these capabilities shows of them.
+struct Sight {
+    queries: bool,
+    lag: bool,
+    dead_letters: bool,
+    info: bool,
+}
+
+impl Sight {
+    fn of(declared: &Capabilities) -> Self {
+        let guarantee = |guarantee| Gate::Guarantee(guarantee).is_declared(declared);
+        let operation = |operation| Gate::Operation(operation).is_declared(declared);
+        Self {
+            queries: guarantee(Guarantee::OrderedRangeScan),
+            lag: guarantee(Guarantee::ContiguousFrontier),
+            dead_letters: operation(OptionalOperation::DeadLetters),
+            info: operation(OptionalOperation::GroupInfo),
+        }
+    }
+}
+
+impl Observed {
+    /// What a backend shows of the streams and groups of a model.
+    pub(crate) async fn of(backend: &dyn Backend, model: &Model) -> Outcome<Self> {
+        let sight = Sight::of(&backend.capabilities());
+        let mut streams = BTreeMap::new();
+        for (name, stream) in &model.streams {
+            let mut log = Vec::new();
+            for partition in stream.count.partitions() {
+                log.push(read(backend, name, partition).await?);
+            }
+            let queried = if sight.queries {
+                Some(query(backend, name).await?)
+            } else {
+                None
+            };
+            let mut groups = BTreeMap::new();
+            for group in stream.groups.keys() {
+                let mut shown = Group::shown(backend, &sight, name, group).await?;
+                if !model.has_exact_times() {
+                    shown.forget_times();
+                }
+                groups.insert(group.clone(), shown);
+            }
+            let stream = Stream {
+                log,
+                queried,
+                groups,
+            };
+            streams.insert(name.clone(), stream);
+        }
+        Ok(Self { streams })
+    }
+
+    /// What the model says.
+    pub(crate) fn by(model: &Model, declared: &Capabilities) -> Self {
+        let sight = Sight::of(declared);
+        let stream = |stream: &model::Stream| {
+            let queried = || {
+                let mut events: Vec<Event> = stream.log.iter().flatten().cloned().collect();
+                events.sort_by_key(|event| (event.sequence, event.partition));
+                events
+            };
+            let group = |group: &model::Group| {
+                let mut shown = Group {
+                    lag: sight.lag.then(|| group.lag()),
+                    dead_letters: sight.dead_letters.then(|| group.dead_letters()),
+                    info: sight.info.then(|| {
+                        let dead = group.dead_letters().len() as u64;
+                        (group.max_attempts, group.leased(), dead)
+                    }),
+                };
+                if !model.has_exact_times() {
+                    shown.forget_times();
+                }
+                shown
+            };
+            Stream {
+                log: stream.log.clone(),
+                queried: sight.queries.then(queried),
+                groups: mapped(&stream.groups, group),
+            }
+        };
+        Self {
+            streams: mapped(&model.streams, stream),
+        }
+    }
+
+    /// Demands that this is what the model says.
+    pub(crate) fn expect(&self, model: &Model, declared: &Capabilities) -> Outcome {
+        let expected = Self::by(model, declared);
+        for (name, seen) in &self.streams {
+            let expected = &expected.streams[name];
+            for (at, (seen, expected)) in seen.log.iter().zip(&expected.log).enumerate() {
+                let what = format!("the events of {name:?}, partition {at} (LOG-1, LOG-4)");
+                expect_eq(&what, seen, expected)?;
+            }
+            let what = format!("the events of {name:?} by a query (QRY-1, QRY-2)");
+            expect_eq(&what, &seen.queried, &expected.queried)?;
+            for (group, seen) in &seen.groups {
+                let expected = &expected.groups[group];
+                let of = format!("of {group:?} on {name:?}");
+                expect_eq(&format!("the lag {of} (FRN-1)"), &seen.lag, &expected.lag)?;
+                let what = format!("the dead letters {of} (DLQ-5)");
+                expect_eq(&what, &seen.dead_letters, &expected.dead_letters)?;
+                let what = format!("attempts at most, leases and dead letters {of} (OPS-3)");
+                expect_eq(&what, &seen.info, &expected.info)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Demands that this is what one of the models says; gives the first that does.
+    pub(crate) fn expect_either<'a>(
+        &self,
+        what: &str,
+        models: &[(&'a str, &'a Model)],
+        declared: &Capabilities,
+    ) -> Outcome<&'a Model> {
+        let mut differences = String::new();
+        for (name, model) in models {
+            match self.expect(model, declared) {
+                Ok(()) => return Ok(model),
+                Err(difference) => {
+                    differences.push_str(&format!("\nnot as {name}: {difference}"));
+                }
+            }
+        }
+        let names: Vec<&str> = models.iter().map(|(name, _)| *name).collect();
+        Err(broken(
+            format!("{what}: the state {}", names.join(", or ")),
+            format!("neither{differences}"),
+        ))
+    }
+}
+
+impl Group {
+    async fn shown(
+        backend: &dyn Backend,
+        sight: &Sight,
+        stream: &StreamName,
+        group: &GroupName,
+    ) -> Outcome<Self> {
+        let mut shown = Self {
+            lag: None,
+            dead_letters: None,
+            info: None,
+        };
+        if sight.lag {
+            shown.lag = Some(backend.lag(stream, group).await?);
+        }
+        if sight.dead_letters {
+            let options = DeadLetterOptions::new().with_limit(ALL);
+            shown.dead_letters = Some(backend.dead_letters(stream, group, &options).await?);
+        }
+        if sight.info {
+            let info = backend.group_info(stream, group).await?;
+            shown.info = Some((info.max_attempts, info.leased, info.dead_letters));
+        }
+        Ok(shown)
+    }
+}
+
+/// Where the store's clock is its own.
+impl Group {
+    fn forget_times(&mut self) {
+        for dead in self.dead_letters.iter_mut().flatten() {
+            dead.dead_at = Timestamp::UNIX_EPOCH;
+        }
+    }
+}
+
+async fn read(
+    backend: &dyn Backend,
+    stream: &StreamName,
+    partition: Partition,
+) -> Outcome<Vec<Event>> {
+    let options = ReadOptions::new().with_partition(partition);
+    let options = options.with_after(Sequence::ZERO).with_limit(ALL);
+    Ok(backend.read(stream, &options).await?)
+}
+
+async fn query(backend: &dyn Backend, stream: &StreamName) -> Outcome<Vec<Event>> {
+    let query = Query::new().with_limit(ALL);
+    Ok(backend.query(stream, &query).await?.events)
+}
+
+fn mapped<K: Ord + Clone, V, T>(map: &BTreeMap<K, V>, to: impl Fn(&V) -> T) -> BTreeMap<K, T> {
+    map.iter()
+        .map(|(key, value)| (key.clone(), to(value)))
+        .collect()
+}
