@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use crate::case::Case;
 
 mod batches;
+mod cancellation;
 mod capabilities;
 mod dead_letters;
 mod delivery;
@@ -38,7 +39,7 @@ macro_rules! groups {
 groups! {
     lifecycle, capabilities, unavailable, streams, input, log, fidelity, queries, delivery, leases, receipts, settling,
     batches, dead_letters, inspect, replay, reset, partitions, progress, durability, distribution, wakeup,
-    histories,
+    histories, cancellation,
 }
 
 /// All cases.

@@ -37,6 +37,9 @@ pub struct Certificate {
     pub budget: Budget,
     /// How much it tried.
     pub effort: Effort,
+    /// The parts of the harness that are missing and not required, so that what needs them was not
+    /// exercised.
+    pub not_exercised: Vec<String>,
     /// When the run began.
     pub started_at: Timestamp,
     /// How long it took, in microseconds.

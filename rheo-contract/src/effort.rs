@@ -1,10 +1,14 @@
 //! How much a run tried, and how much it may try.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
+
+use crate::harness::Part;
 
 /// How much of what is generated a run tries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -76,12 +80,27 @@ macro_rules! efforts {
         #[derive(Debug, Default)]
         pub(crate) struct Tally {
             $($name: AtomicU64,)+
+            lacking: Mutex<BTreeSet<&'static str>>,
         }
 
         impl Tally {
             $(pub(crate) fn $name(&self, more: u64) {
                 self.$name.fetch_add(more, Ordering::Relaxed);
             })+
+
+            /// Notes that something was not exercised, for lack of a part of the harness.
+            pub(crate) fn lacks(&self, part: Part) {
+                self.lacking
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .insert(part.method());
+            }
+
+            /// What was not exercised.
+            pub(crate) fn not_exercised(&self) -> Vec<String> {
+                let lacking = self.lacking.lock().unwrap_or_else(PoisonError::into_inner);
+                lacking.iter().map(|part| (*part).to_owned()).collect()
+            }
 
             pub(crate) fn total(&self) -> Effort {
                 Effort { $($name: self.$name.load(Ordering::Relaxed),)+ }

@@ -254,6 +254,24 @@ impl Fixture {
         self.recorded("second: ", opened)
     }
 
+    /// One more handle on the same namespace that has little of its own, or the first one where the
+    /// harness has none.
+    pub(crate) async fn narrow_handle(&self) -> Outcome<Recorder> {
+        let Shared {
+            harness,
+            namespace,
+            clock,
+            ..
+        } = &*self.shared;
+        match harness.narrow_handle(namespace, clock.handed_out()).await {
+            Err(HarnessError::NotSupplied(part)) => {
+                self.tally().lacks(part);
+                Ok(self.backend.clone())
+            }
+            opened => self.recorded("narrow: ", opened),
+        }
+    }
+
     /// A handle on the same namespace after the first one was closed.
     pub(crate) async fn reopen(&self) -> Outcome<Recorder> {
         let Shared {

@@ -49,6 +49,15 @@ pub trait Harness: Send + Sync + 'static {
         Err(HarnessError::NotSupplied(Part::SecondHandle))
     }
 
+    /// Opens one more handle that has as little as a handle can have, e.g. a pool of one connection:
+    /// what is left behind in a pool shows there first.
+    ///
+    /// Needed by nothing; without it the cases that drop futures use an ordinary handle, and the
+    /// certificate says so.
+    async fn narrow_handle(&self, _namespace: &Namespace, _clock: Arc<dyn Clock>) -> Opened {
+        Err(HarnessError::NotSupplied(Part::NarrowHandle))
+    }
+
     /// Opens a namespace again after all its handles were closed.
     ///
     /// Needed by `durable`.
@@ -156,6 +165,7 @@ pub struct Server {
 )]
 pub enum Part {
     SecondHandle,
+    NarrowHandle,
     Reopen,
     OpenVia,
     OpenUnreachable,
@@ -167,6 +177,7 @@ impl Part {
     pub fn method(self) -> &'static str {
         match self {
             Self::SecondHandle => "Harness::second_handle",
+            Self::NarrowHandle => "Harness::narrow_handle",
             Self::Reopen => "Harness::reopen",
             Self::OpenVia => "Harness::open_via",
             Self::OpenUnreachable => "Harness::open_via or Harness::open_unreachable",

@@ -30,6 +30,7 @@ mod report;
 mod runner;
 mod scene;
 mod settings;
+mod stage;
 mod step;
 mod suite;
 mod suite_clock;

@@ -7,7 +7,7 @@ use rheo_core::{
     MaxAttempts, OptionalOperation, Partition, Query, ReadOptions, Sequence, StreamName, Timestamp,
 };
 
-use crate::expect::{Outcome, broken, expect_eq};
+use crate::expect::{Outcome, expect_eq};
 use crate::model::{self, Model};
 
 /// What can be seen of some streams without changing anything.
@@ -143,29 +143,6 @@ impl Observed {
             }
         }
         Ok(())
-    }
-
-    /// Demands that this is what one of the models says; gives the first that does.
-    pub(crate) fn expect_either<'a>(
-        &self,
-        what: &str,
-        models: &[(&'a str, &'a Model)],
-        declared: &Capabilities,
-    ) -> Outcome<&'a Model> {
-        let mut differences = String::new();
-        for (name, model) in models {
-            match self.expect(model, declared) {
-                Ok(()) => return Ok(model),
-                Err(difference) => {
-                    differences.push_str(&format!("\nnot as {name}: {difference}"));
-                }
-            }
-        }
-        let names: Vec<&str> = models.iter().map(|(name, _)| *name).collect();
-        Err(broken(
-            format!("{what}: the state {}", names.join(", or ")),
-            format!("neither{differences}"),
-        ))
     }
 }
 

@@ -190,6 +190,7 @@ impl Suite {
             seed: self.settings.seed,
             budget: self.settings.budget,
             effort: self.tally.total(),
+            not_exercised: self.tally.not_exercised(),
             started_at: started.0,
             duration_micros: micros(started.1.elapsed()),
             summary: Summary::of(&results),

@@ -29,7 +29,11 @@ impl Postgres {
     }
 
     async fn connect(&self, namespace: &Namespace, clock: Arc<dyn Clock>) -> Opened {
-        let backend = PostgresBackend::connect(self.config(namespace), clock)?;
+        self.open_with(self.config(namespace), clock).await
+    }
+
+    async fn open_with(&self, config: Config, clock: Arc<dyn Clock>) -> Opened {
+        let backend = PostgresBackend::connect(config, clock)?;
         backend.ensure_indexes().await?;
         Ok(Arc::new(backend))
     }
@@ -65,6 +69,11 @@ impl Harness for Postgres {
 
     async fn second_handle(&self, namespace: &Namespace, clock: Arc<dyn Clock>) -> Opened {
         self.connect(namespace, clock).await
+    }
+
+    async fn narrow_handle(&self, namespace: &Namespace, clock: Arc<dyn Clock>) -> Opened {
+        let config = self.config(namespace).with_max_connections(1);
+        self.open_with(config, clock).await
     }
 
     async fn reopen(&self, namespace: &Namespace, clock: Arc<dyn Clock>) -> Opened {

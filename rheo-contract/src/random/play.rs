@@ -80,8 +80,9 @@ impl<'a> Play<'a> {
                 if self.leases.len() == held {
                     break;
                 }
-                for lease in self.leases[held..].to_vec() {
-                    self.settle_one(&lease, &Settle::Ack).await?;
+                let fresh = self.leases[held..].to_vec();
+                for lease in &fresh {
+                    self.settle_one(lease, &Settle::Ack).await?;
                 }
             }
         }
@@ -229,7 +230,7 @@ impl<'a> Play<'a> {
         let number = self.t.number();
         let kind = ["placed", "paid", "sent"][usize::try_from(number % 3).unwrap_or(0)];
         let payload = json!({ "number": number, "third": number % 3 });
-        let metadata = JsonObject::metadata(json!({ "even": number % 2 == 0 }))?;
+        let metadata = JsonObject::metadata(json!({ "even": number.is_multiple_of(2) }))?;
         let event = new_event(kind, payload).with_metadata(metadata);
         Ok(match place {
             Place::Partition(at) => {

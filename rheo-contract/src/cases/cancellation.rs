@@ -1,0 +1,86 @@
+//! Dropped futures: every operation is dropped at each of its await points in turn.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
+
+use rheo_core::{Gate, Guarantee};
+
+use crate::case::{Case, case};
+use crate::expect::Outcome;
+use crate::fixture::Fixture;
+use crate::recorder::Recorder;
+use crate::stage::{Interrupted, Known, Stage};
+
+const DISTRIBUTED: Gate = Gate::Guarantee(Guarantee::Distributed);
+
+pub(crate) const CASES: &[Case] = &[
+    case!(
+        "CAN-1" => a_dropped_future_leaves_all_or_nothing,
+        "what belongs together is written in several steps, or something is taken and given back by \
+         code that a dropped future never reaches"
+    ),
+    case!(
+        "CAN-1" => a_dropped_future_harms_no_other_handle,
+        "a transaction or a lock stays behind in the store, or half of the effect does"
+    )
+    .needs(&[DISTRIBUTED]),
+];
+
+/// The most await points at which one operation is dropped.
+const MOST_POINTS: usize = 40;
+
+/// Timeouts, select, a client that hangs up: futures are dropped anywhere.
+async fn a_dropped_future_leaves_all_or_nothing(t: Fixture) -> Outcome {
+    let narrow = t.narrow_handle().await?;
+    drop_everywhere(&t, &narrow, &[&narrow]).await
+}
+
+/// The same, seen by a handle that has nothing to do with it.
+async fn a_dropped_future_harms_no_other_handle(t: Fixture) -> Outcome {
+    let other = t.second_handle().await?;
+    drop_everywhere(&t, &t.backend, &[&other, &t.backend]).await
+}
+
+async fn drop_everywhere(t: &Fixture, dropping: &Recorder, handles: &[&Recorder]) -> Outcome {
+    for operation in Interrupted::all(&t.capabilities()) {
+        for point in 0..t.budget().times(MOST_POINTS) {
+            t.forget_history();
+            let stage = Stage::new(t).await?;
+            let ended = dropped_after(point, stage.call(dropping, operation)).await;
+            let known = match ended {
+                Some(result) => {
+                    result?;
+                    Known::Succeeded
+                }
+                None => {
+                    t.tally().drop_points(1);
+                    Known::Nothing
+                }
+            };
+            stage
+                .expect_whole_or_none(operation, known, handles)
+                .await?;
+            if known == Known::Succeeded {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Polls a future until it has waited that often and waits once more, and drops it there; gives its
+/// result if it ends before.
+async fn dropped_after<T>(waits: usize, future: impl Future<Output = T>) -> Option<T> {
+    let mut future = pin!(future);
+    let mut left = waits;
+    poll_fn(|context| match future.as_mut().poll(context) {
+        Poll::Ready(value) => Poll::Ready(Some(value)),
+        Poll::Pending if left == 0 => Poll::Ready(None),
+        Poll::Pending => {
+            left -= 1;
+            Poll::Pending
+        }
+    })
+    .await
+}
