@@ -9,7 +9,7 @@ use crate::expect::Outcome;
 use crate::fixture::Fixture;
 
 /// The groups whose cases generate what they try.
-const GENERATED: &[&str] = &["histories", "cancellation"];
+const GENERATED: &[&str] = &["histories", "cancellation", "faults"];
 
 /// One case of the suite.
 #[derive(Debug, Clone, Copy)]

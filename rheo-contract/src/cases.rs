@@ -11,6 +11,7 @@ mod dead_letters;
 mod delivery;
 mod distribution;
 mod durability;
+mod faults;
 mod fidelity;
 mod histories;
 mod input;
@@ -39,7 +40,7 @@ macro_rules! groups {
 groups! {
     lifecycle, capabilities, unavailable, streams, input, log, fidelity, queries, delivery, leases, receipts, settling,
     batches, dead_letters, inspect, replay, reset, partitions, progress, durability, distribution, wakeup,
-    histories, cancellation,
+    histories, cancellation, faults,
 }
 
 /// All cases.

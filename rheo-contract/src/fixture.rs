@@ -12,6 +12,7 @@ use serde_json::json;
 
 use crate::effort::{Budget, Tally};
 use crate::expect::{Outcome, expect, expect_eq};
+use crate::faults::FaultInjector;
 use crate::harness::{Harness, HarnessError, Namespace, Opened};
 use crate::history::History;
 use crate::recorder::Recorder;
@@ -119,6 +120,11 @@ impl Fixture {
     /// Counts what it tried.
     pub(crate) fn tally(&self) -> &Tally {
         &self.shared.trial.tally
+    }
+
+    /// Notes something in the history.
+    pub(crate) fn note(&self, what: impl std::fmt::Display) {
+        self.shared.history.note(what);
     }
 
     /// Begins the history again, since what was tried so far was fine.
@@ -269,6 +275,29 @@ impl Fixture {
                 Ok(self.backend.clone())
             }
             opened => self.recorded("narrow: ", opened),
+        }
+    }
+
+    /// One more handle on the same namespace, and what makes things go wrong for it; none where the
+    /// harness has no such thing.
+    pub(crate) async fn faulty_handle(
+        &self,
+    ) -> Outcome<Option<(Recorder, Arc<dyn FaultInjector>)>> {
+        let Shared {
+            harness,
+            namespace,
+            clock,
+            ..
+        } = &*self.shared;
+        match harness.open_faulty(namespace, clock.handed_out()).await {
+            Err(HarnessError::NotSupplied(part)) => {
+                self.tally().lacks(part);
+                Ok(None)
+            }
+            opened => {
+                let (backend, injector) = opened?;
+                Ok(Some((self.recorded("faulty: ", Ok(backend))?, injector)))
+            }
         }
     }
 

@@ -8,6 +8,9 @@ use async_trait::async_trait;
 use rheo_core::{Backend, Clock};
 use serde::{Deserialize, Serialize};
 
+use crate::faults::FaultInjector;
+use crate::proxy::Proxy;
+
 /// How the suite gets at a backend.
 ///
 /// Three methods are required: a name, a version, and [`open`](Self::open). The others are parts
@@ -77,6 +80,25 @@ pub trait Harness: Send + Sync + 'static {
         Err(HarnessError::NotSupplied(Part::OpenVia))
     }
 
+    /// Where the store listens, so that the suite can put a proxy in front of it.
+    ///
+    /// Serves [`open_faulty`](Self::open_faulty).
+    async fn store_address(&self) -> Result<SocketAddr, HarnessError> {
+        Err(HarnessError::NotSupplied(Part::StoreAddress))
+    }
+
+    /// Opens one more handle on a namespace, and gives what makes things go wrong for it.
+    ///
+    /// Needed by nothing; without it the cases about faults try nothing, and the certificate says so.
+    /// The default puts a TCP proxy in front of [`store_address`](Self::store_address), and opens a
+    /// handle through it with [`open_via`](Self::open_via). What that handle waits for, it should not
+    /// wait for long: every frozen operation lasts as long as its timeout.
+    async fn open_faulty(&self, namespace: &Namespace, clock: Arc<dyn Clock>) -> OpenedFaulty {
+        let proxy = Proxy::to(self.store_address().await?).await?;
+        let backend = self.open_via(namespace, clock, proxy.address()).await?;
+        Ok((backend, Arc::new(proxy)))
+    }
+
     /// Opens a handle whose store cannot be reached; the handle itself must be there.
     ///
     /// Needed by `durable` and `distributed`. The default uses [`open_via`](Self::open_via) with a
@@ -107,6 +129,9 @@ pub trait Harness: Send + Sync + 'static {
 
 /// What opening a handle gives.
 pub type Opened = Result<Arc<dyn Backend>, HarnessError>;
+
+/// What opening a handle with faults gives.
+pub type OpenedFaulty = Result<(Arc<dyn Backend>, Arc<dyn FaultInjector>), HarnessError>;
 
 /// A name for the data of one case, different for every case and run.
 ///
@@ -168,6 +193,7 @@ pub enum Part {
     NarrowHandle,
     Reopen,
     OpenVia,
+    StoreAddress,
     OpenUnreachable,
     RestartStore,
 }
@@ -180,6 +206,7 @@ impl Part {
             Self::NarrowHandle => "Harness::narrow_handle",
             Self::Reopen => "Harness::reopen",
             Self::OpenVia => "Harness::open_via",
+            Self::StoreAddress => "Harness::store_address or Harness::open_faulty",
             Self::OpenUnreachable => "Harness::open_via or Harness::open_unreachable",
             Self::RestartStore => "Harness::restart_store",
         }

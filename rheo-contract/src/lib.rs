@@ -16,6 +16,7 @@ mod certificate;
 mod describe;
 mod effort;
 mod expect;
+mod faults;
 mod fixture;
 mod harness;
 mod history;
@@ -24,6 +25,7 @@ mod model;
 mod observed;
 mod operations;
 mod panics;
+mod proxy;
 mod random;
 mod recorder;
 mod report;
@@ -40,7 +42,10 @@ pub use certificate::{
     BackendIdentity, CaseResult, Certificate, SCHEMA, SuiteIdentity, Summary, Verdict,
 };
 pub use effort::{Budget, Effort};
-pub use harness::{ClockControl, Harness, HarnessError, Namespace, Opened, Part, Server};
+pub use faults::{Fault, FaultInjector};
+pub use harness::{
+    ClockControl, Harness, HarnessError, Namespace, Opened, OpenedFaulty, Part, Server,
+};
 pub use runner::{EXIT_FAILED, EXIT_NOT_STARTED, EXIT_NOTHING_RAN, run};
 pub use settings::{MAX_SEED, Settings};
 pub use suite::{Subject, Suite};

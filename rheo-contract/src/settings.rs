@@ -21,8 +21,8 @@ pub struct Settings {
     /// Whether cases of undeclared guarantees run too, to tell what could be declared;
     /// `RHEO_AUDIT=1`, default no.
     pub audit: bool,
-    /// How long one case may take, twenty times that with the budget `long`; `RHEO_DEADLINE` in
-    /// seconds, default 30.
+    /// How long one case may take; `RHEO_DEADLINE` in seconds, default 30. Cases that generate what
+    /// they try get four times that, and twenty times as much again with the budget `long`.
     pub deadline: Duration,
     /// How much of what is generated is tried; `RHEO_BUDGET`, `quick`, `default` or `long`.
     pub budget: Budget,

@@ -99,6 +99,13 @@ impl Harness for Postgres {
         Ok(Arc::new(PostgresBackend::on_pool(pool, settings, clock)?))
     }
 
+    async fn store_address(&self) -> Result<SocketAddr, HarnessError> {
+        let options = PgConnectOptions::from_str(&self.url)?;
+        let address = (options.get_host(), options.get_port());
+        let found = tokio::net::lookup_host(address).await?.next();
+        found.ok_or_else(|| HarnessError::failed("the host of RHEO_POSTGRES_URL has no address"))
+    }
+
     async fn discard(&self, namespace: &Namespace) -> Result<(), HarnessError> {
         let mut connection = PgConnectOptions::from_str(&self.url)?.connect().await?;
         let drop = format!("DROP SCHEMA IF EXISTS {namespace} CASCADE");

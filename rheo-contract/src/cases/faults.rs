@@ -1,0 +1,213 @@
+//! Faults between a backend and its store: at each request of every operation something goes wrong.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rheo_core::{Backend, ErrorKind};
+use tokio::task::JoinSet;
+
+use crate::case::{Case, case};
+use crate::expect::{Outcome, broken, expect};
+use crate::faults::{Fault, FaultInjector};
+use crate::fixture::Fixture;
+use crate::recorder::Recorder;
+use crate::scene::finished;
+use crate::stage::{Interrupted, Known, Stage};
+
+pub(crate) const CASES: &[Case] = &[
+    case!(
+        "ERR-1" => a_request_that_is_cut_off_has_no_half_effect,
+        "an operation is several requests, and what the first of them did stays when the next one fails"
+    ),
+    case!(
+        "ERR-2" => a_lost_reply_is_told_as_it_is,
+        "a connection that broke is taken for a write that did not happen, or the write is sent again"
+    ),
+    case!(
+        "ERR-5" => after_an_outage_the_same_handle_works,
+        "broken connections stay in the pool, or the handle remembers that the store was away"
+    ),
+    case!(
+        "ERR-4" => a_frozen_store_ends_in_a_timeout,
+        "the operation waits for an answer without a timeout of its own"
+    ),
+    case!(
+        "ERR-4" => a_slow_store_is_waited_for,
+        "a read takes what has arrived for all there is, or a timeout counts from the wrong moment"
+    ),
+];
+
+/// The most requests of one operation at which a fault strikes.
+const MOST_REQUESTS: usize = 20;
+/// The same where each costs a timeout, which all operations wait for at once.
+const MOST_FROZEN: usize = 4;
+/// The default operation timeout, and room for a machine that is busy.
+const TIMEOUT: Duration = Duration::from_secs(5 + 3);
+
+/// The network goes away before the store has heard of it.
+async fn a_request_that_is_cut_off_has_no_half_effect(t: Fixture) -> Outcome {
+    strike_everywhere(&t, Fault::CutRequest).await?;
+    strike_everywhere(&t, Fault::CutWithinRequest).await
+}
+
+/// The store did it, and nobody was told: the one thing that `Ambiguous` is for.
+async fn a_lost_reply_is_told_as_it_is(t: Fixture) -> Outcome {
+    strike_everywhere(&t, Fault::LoseReply).await?;
+    strike_everywhere(&t, Fault::CutWithinReply).await?;
+    strike_everywhere(&t, Fault::CutAfterReply).await
+}
+
+/// The store is restarted while clients go on.
+async fn after_an_outage_the_same_handle_works(t: Fixture) -> Outcome {
+    strike_everywhere(&t, Fault::Refuse).await
+}
+
+/// Nothing is closed, nothing answers: only a timeout ends it. All operations wait for theirs at once.
+async fn a_frozen_store_ends_in_a_timeout(t: Fixture) -> Outcome {
+    for nth in 1..=u32::try_from(t.budget().times(MOST_FROZEN)).unwrap_or(u32::MAX) {
+        t.forget_history();
+        let mut tasks = JoinSet::new();
+        for operation in Interrupted::all(&t.capabilities()) {
+            let t = t.clone();
+            tasks.spawn(async move {
+                let Some((handle, injector)) = t.faulty_handle().await? else {
+                    return Ok(None);
+                };
+                strike(&t, &handle, &injector, operation, Fault::Freeze, nth).await
+            });
+        }
+        let struck = finished(tasks).await?;
+        if struck.is_empty() {
+            break;
+        }
+        for strike in struck.iter().flatten() {
+            strike.expect_whole_or_none(&t).await?;
+        }
+    }
+    Ok(())
+}
+
+/// A link that is merely slow loses nothing.
+async fn a_slow_store_is_waited_for(t: Fixture) -> Outcome {
+    strike_everywhere(&t, Fault::Slow).await
+}
+
+/// Lets a fault strike at each request of every operation.
+async fn strike_everywhere(t: &Fixture, fault: Fault) -> Outcome {
+    let Some((handle, injector)) = t.faulty_handle().await? else {
+        return Ok(());
+    };
+    for operation in Interrupted::all(&t.capabilities()) {
+        for nth in 1..=u32::try_from(t.budget().times(MOST_REQUESTS)).unwrap_or(u32::MAX) {
+            t.forget_history();
+            let Some(strike) = strike(t, &handle, &injector, operation, fault, nth).await? else {
+                return Ok(());
+            };
+            strike.expect_whole_or_none(t).await?;
+            // These do not strike at a request.
+            if !strike.struck || matches!(fault, Fault::Refuse | Fault::Slow) {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What came of an operation with a fault.
+struct Strike {
+    stage: Stage,
+    handle: Recorder,
+    operation: Interrupted,
+    known: Known,
+    struck: bool,
+}
+
+impl Strike {
+    async fn expect_whole_or_none(&self, t: &Fixture) -> Outcome {
+        revived(&self.handle).await?;
+        let (operation, known) = (self.operation, self.known);
+        let handles = [&t.backend, &self.handle];
+        self.stage
+            .expect_whole_or_none(operation, known, &handles)
+            .await
+    }
+}
+
+/// One operation with one fault at one request; nothing where the injector has no such fault.
+async fn strike(
+    t: &Fixture,
+    handle: &Recorder,
+    injector: &Arc<dyn FaultInjector>,
+    operation: Interrupted,
+    fault: Fault,
+    nth: u32,
+) -> Outcome<Option<Strike>> {
+    let stage = Stage::new(t).await?;
+    // Connections are there, so that the fault meets the operation and not the login.
+    revived(handle).await?;
+    if !injector.arm(fault, nth).await {
+        return Ok(None);
+    }
+    let name = operation.0;
+    t.note(format_args!(
+        "{name} meets a fault at request {nth}: {fault}"
+    ));
+    let started = Instant::now();
+    let result = stage.call(handle, operation).await;
+    let took = started.elapsed();
+    let struck = injector.has_struck();
+    injector.heal().await;
+    expect(
+        took < TIMEOUT,
+        format!("{name} to end within its timeout, 5 s by default (ERR-4)"),
+        format!("{took:?}"),
+    )?;
+    let known = match result.map_err(|error| (error.kind(), error)) {
+        Ok(()) => Known::Succeeded,
+        Err((ErrorKind::Ambiguous, _)) if name.writes() => Known::Nothing,
+        Err((ErrorKind::BackendUnavailable | ErrorKind::Failed, _)) => Known::Failed,
+        Err((kind, error)) => {
+            return Err(broken(
+                format!(
+                    "Ok, Err(BackendUnavailable), Err(Failed), or for a write Err(Ambiguous), of \
+                     {name} where {fault} (ERR-2, ERR-3)"
+                ),
+                format!("Err({kind}): {error}"),
+            ));
+        }
+    };
+    if struck {
+        t.tally().cut_points(1);
+    }
+    if !struck || fault == Fault::Slow {
+        let why = "since nothing was cut";
+        expect(
+            known == Known::Succeeded,
+            format!("{name} to succeed, {why}"),
+            "an error",
+        )?;
+    }
+    Ok(Some(Strike {
+        stage,
+        handle: handle.clone(),
+        operation,
+        known,
+        struck,
+    }))
+}
+
+/// Pings until the handle answers again: its broken connections may each cost a call.
+async fn revived(handle: &Recorder) -> Outcome {
+    const WITHIN: Duration = Duration::from_secs(5);
+    let started = Instant::now();
+    let backend: &Arc<dyn Backend> = handle.unrecorded();
+    while let Err(error) = backend.ping().await {
+        expect(
+            started.elapsed() < WITHIN,
+            "the handle to work again, now that the store can be reached (ERR-5)",
+            format!("Err({}): {error}", error.kind()),
+        )?;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    Ok(())
+}

@@ -1,0 +1,76 @@
+//! What can go wrong between a backend and its store, and who makes it go wrong.
+
+use std::fmt;
+
+use async_trait::async_trait;
+
+/// Something that goes wrong between a backend and its store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Fault {
+    /// All connections are cut and new ones refused, until the store is healed.
+    Refuse,
+    /// The connection is cut instead of forwarding a request.
+    CutRequest,
+    /// The connection is cut in the middle of a request.
+    CutWithinRequest,
+    /// A request is forwarded, and the connection is cut instead of its reply.
+    LoseReply,
+    /// The connection is cut in the middle of a reply.
+    CutWithinReply,
+    /// The connection is cut after a reply.
+    CutAfterReply,
+    /// Nothing is forwarded any more, and nothing is closed either, until the store is healed.
+    Freeze,
+    /// Everything is forwarded slowly, in small pieces, until the store is healed.
+    Slow,
+}
+
+impl Fault {
+    /// All of them.
+    pub const ALL: &[Self] = &[
+        Self::Refuse,
+        Self::CutRequest,
+        Self::CutWithinRequest,
+        Self::LoseReply,
+        Self::CutWithinReply,
+        Self::CutAfterReply,
+        Self::Freeze,
+        Self::Slow,
+    ];
+
+    /// What happens, in words.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Refuse => "connections are refused",
+            Self::CutRequest => "a request is cut off",
+            Self::CutWithinRequest => "a request is cut in two",
+            Self::LoseReply => "a reply is lost",
+            Self::CutWithinReply => "a reply is cut in two",
+            Self::CutAfterReply => "the connection ends after a reply",
+            Self::Freeze => "the store freezes",
+            Self::Slow => "the store is slow",
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Makes things go wrong for one handle, see [`Harness::open_faulty`](crate::Harness::open_faulty).
+#[async_trait]
+pub trait FaultInjector: Send + Sync {
+    /// Lets `fault` strike at the `nth` request from now, counted from 1; false if it cannot.
+    ///
+    /// It strikes once, or lasts until [`heal`](Self::heal) where [`Fault`] says so.
+    async fn arm(&self, fault: Fault, nth: u32) -> bool;
+
+    /// Whether the fault that was armed last has struck.
+    fn has_struck(&self) -> bool;
+
+    /// Ends every fault: from now on the store can be reached.
+    async fn heal(&self);
+}

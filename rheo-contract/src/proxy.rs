@@ -1,0 +1,269 @@
+//! A TCP proxy between a backend and its store that cuts, loses, freezes and slows.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+
+use crate::faults::{Fault, FaultInjector};
+
+/// How much is forwarded at once, at most: more than any request of the suite's usual cases.
+const CHUNK: usize = 64 * 1_024;
+/// A slow store's pieces, and the pause after each.
+const PIECE: usize = 512;
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Forwards between its address and a store's.
+pub(crate) struct Proxy {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    accepting: AbortHandle,
+}
+
+struct Shared {
+    store: SocketAddr,
+    plan: Mutex<Plan>,
+    /// Counted up to end all connections.
+    era: watch::Sender<u64>,
+    /// Whether nothing is forwarded.
+    frozen: watch::Sender<bool>,
+}
+
+#[derive(Debug, Default)]
+struct Plan {
+    armed: Option<Fault>,
+    /// Requests until it strikes.
+    left: u32,
+    struck: bool,
+    refusing: bool,
+    slow: bool,
+}
+
+/// What becomes of a request.
+enum Forward {
+    All,
+    Nothing,
+    Half,
+    /// Forwarded; this becomes of the reply.
+    Then(Reply),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reply {
+    Lost,
+    Half,
+    Last,
+}
+
+impl Proxy {
+    /// Listens on a free local port.
+    pub(crate) async fn to(store: SocketAddr) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let address = listener.local_addr()?;
+        let shared = Arc::new(Shared {
+            store,
+            plan: Mutex::default(),
+            era: watch::Sender::new(0),
+            frozen: watch::Sender::new(false),
+        });
+        let accepting = tokio::spawn(accept(listener, Arc::clone(&shared))).abort_handle();
+        Ok(Self {
+            address,
+            shared,
+            accepting,
+        })
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.accepting.abort();
+        self.shared.end_connections();
+    }
+}
+
+#[async_trait]
+impl FaultInjector for Proxy {
+    async fn arm(&self, fault: Fault, nth: u32) -> bool {
+        let mut plan = self.shared.plan();
+        *plan = Plan {
+            armed: Some(fault),
+            left: nth,
+            ..Plan::default()
+        };
+        match fault {
+            Fault::Refuse => {
+                plan.refusing = true;
+                plan.struck = true;
+                drop(plan);
+                self.shared.end_connections();
+            }
+            Fault::Slow => {
+                plan.slow = true;
+                plan.struck = true;
+            }
+            _ => {}
+        }
+        true
+    }
+
+    fn has_struck(&self) -> bool {
+        self.shared.plan().struck
+    }
+
+    async fn heal(&self) {
+        let was_frozen = self.shared.frozen.send_replace(false);
+        let struck = self.shared.plan().struck;
+        *self.shared.plan() = Plan {
+            struck,
+            ..Plan::default()
+        };
+        if was_frozen {
+            // What was held back while it was frozen is lost, as after a failover.
+            self.shared.end_connections();
+        }
+    }
+}
+
+impl Shared {
+    fn plan(&self) -> MutexGuard<'_, Plan> {
+        self.plan.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn end_connections(&self) {
+        self.era.send_modify(|era| *era += 1);
+    }
+
+    /// What becomes of the request that is about to be forwarded.
+    fn next_request(&self) -> Forward {
+        let mut plan = self.plan();
+        let Some(fault) = plan.armed.filter(|_| !plan.struck) else {
+            return Forward::All;
+        };
+        plan.left = plan.left.saturating_sub(1);
+        if plan.left > 0 {
+            return Forward::All;
+        }
+        plan.struck = true;
+        match fault {
+            Fault::CutRequest => Forward::Nothing,
+            Fault::CutWithinRequest => Forward::Half,
+            Fault::LoseReply => Forward::Then(Reply::Lost),
+            Fault::CutWithinReply => Forward::Then(Reply::Half),
+            Fault::CutAfterReply => Forward::Then(Reply::Last),
+            Fault::Freeze => {
+                self.frozen.send_replace(true);
+                Forward::All
+            }
+            _ => Forward::All,
+        }
+    }
+}
+
+async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+    while let Ok((client, _)) = listener.accept().await {
+        if !shared.plan().refusing {
+            tokio::spawn(forward(client, Arc::clone(&shared)));
+        }
+    }
+}
+
+/// One connection; it ends with its era, or when either side or a fault ends it.
+async fn forward(client: TcpStream, shared: Arc<Shared>) {
+    let mut era = shared.era.subscribe();
+    let Ok(store) = TcpStream::connect(shared.store).await else {
+        return;
+    };
+    let _ = (client.set_nodelay(true), store.set_nodelay(true));
+    let (from_client, to_client) = client.into_split();
+    let (from_store, to_store) = store.into_split();
+    let reply = watch::Sender::new(None);
+    let replies = reply.subscribe();
+    tokio::select! {
+        _ = era.changed() => {}
+        _ = requests(from_client, to_store, reply, &shared) => {}
+        _ = answers(from_store, to_client, replies, &shared) => {}
+    }
+}
+
+async fn requests(
+    mut client: OwnedReadHalf,
+    mut store: OwnedWriteHalf,
+    reply: watch::Sender<Option<Reply>>,
+    shared: &Shared,
+) -> io::Result<()> {
+    let mut chunk = vec![0; CHUNK];
+    loop {
+        let read = client.read(&mut chunk).await?;
+        if read == 0 {
+            return Ok(());
+        }
+        let request = &chunk[..read];
+        match shared.next_request() {
+            Forward::All => {}
+            Forward::Nothing => return Ok(()),
+            Forward::Half => {
+                let _ = store.write_all(&request[..read / 2]).await;
+                return Ok(());
+            }
+            Forward::Then(then) => {
+                reply.send_replace(Some(then));
+            }
+        }
+        thaw(shared).await;
+        pass_on(request, &mut store, shared).await?;
+    }
+}
+
+async fn answers(
+    mut store: OwnedReadHalf,
+    mut client: OwnedWriteHalf,
+    reply: watch::Receiver<Option<Reply>>,
+    shared: &Shared,
+) -> io::Result<()> {
+    let mut chunk = vec![0; CHUNK];
+    loop {
+        let read = store.read(&mut chunk).await?;
+        if read == 0 {
+            return Ok(());
+        }
+        thaw(shared).await;
+        let answer = &chunk[..read];
+        let becomes = *reply.borrow();
+        match becomes {
+            None => pass_on(answer, &mut client, shared).await?,
+            Some(Reply::Lost) => return Ok(()),
+            Some(Reply::Half) => return client.write_all(&answer[..read / 2]).await,
+            Some(Reply::Last) => return client.write_all(answer).await,
+        }
+    }
+}
+
+/// Waits while the store is frozen.
+async fn thaw(shared: &Shared) {
+    let mut frozen = shared.frozen.subscribe();
+    let _ = frozen.wait_for(|frozen| !frozen).await;
+}
+
+async fn pass_on(bytes: &[u8], to: &mut OwnedWriteHalf, shared: &Shared) -> io::Result<()> {
+    if !shared.plan().slow {
+        return to.write_all(bytes).await;
+    }
+    for piece in bytes.chunks(PIECE) {
+        to.write_all(piece).await?;
+        tokio::time::sleep(PAUSE).await;
+    }
+    Ok(())
+}
