@@ -22,6 +22,7 @@ mod log;
 mod partitions;
 mod progress;
 mod queries;
+mod races;
 mod receipts;
 mod replay;
 mod reset;
@@ -40,7 +41,7 @@ macro_rules! groups {
 groups! {
     lifecycle, capabilities, unavailable, streams, input, log, fidelity, queries, delivery, leases, receipts, settling,
     batches, dead_letters, inspect, replay, reset, partitions, progress, durability, distribution, wakeup,
-    histories, cancellation, faults,
+    histories, races, cancellation, faults,
 }
 
 /// All cases.

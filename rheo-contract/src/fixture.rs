@@ -157,6 +157,16 @@ impl Fixture {
         LeaseDuration::new(self.brief()).unwrap_or_default()
     }
 
+    /// The duration of leases that end while others race for them, where the time can be set; else
+    /// of leases that outlast the case.
+    pub(crate) fn lease_to_race(&self) -> LeaseDuration {
+        if self.sets_the_clock() {
+            self.brief_lease()
+        } else {
+            LeaseDuration::default()
+        }
+    }
+
     /// Lets that much time pass.
     pub(crate) async fn pass(&self, duration: Duration) {
         self.until(self.now().saturating_add(duration)).await;

@@ -26,6 +26,7 @@ mod observed;
 mod operations;
 mod panics;
 mod proxy;
+mod race;
 mod random;
 mod recorder;
 mod report;

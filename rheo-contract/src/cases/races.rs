@@ -1,0 +1,105 @@
+//! Races: many tasks at once, over one handle and over two, checked for what cannot have been.
+
+use rheo_core::{Gate, GroupOptions, Guarantee, Lease, Replay, ResetOptions, Sequence};
+use tokio::task::JoinSet;
+
+use crate::case::{Case, case};
+use crate::expect::{Outcome, expect, expect_eq};
+use crate::fixture::Fixture;
+use crate::race::play;
+use crate::recorder::Recorder;
+use crate::scene::{Group, finished, places_of};
+use crate::step::Step;
+
+const DISTRIBUTED: Gate = Gate::Guarantee(Guarantee::Distributed);
+const FRONTIER: Gate = Gate::Guarantee(Guarantee::ContiguousFrontier);
+
+pub(crate) const CASES: &[Case] = &[
+    case!(
+        "DLV-7" => concurrent_histories_of_one_handle_have_no_anomaly,
+        "something is read, decided and written in steps between which others get in"
+    ),
+    case!(
+        "DST-1" => concurrent_histories_of_two_handles_have_no_anomaly,
+        "a lock inside the handle stands in for one in the store"
+    )
+    .needs(&[DISTRIBUTED]),
+    case!(
+        "RPL-7" => a_reset_racing_with_settles_leaves_nothing_settled,
+        "a settle finds its lease, the reset goes by, and the settle writes its result over it"
+    )
+    .needs(&[FRONTIER]),
+    case!(
+        "RPL-7" => a_replay_racing_with_settles_leaves_nothing_settled,
+        "a settle finds its lease, the replay goes by, and the settle writes its result over it"
+    )
+    .needs(&[FRONTIER]),
+];
+
+/// Workers, readers and those who watch the lag, on one handle.
+async fn concurrent_histories_of_one_handle_have_no_anomaly(t: Fixture) -> Outcome {
+    play(&t, vec![t.backend.clone()]).await
+}
+
+/// The same on two, which share nothing but the store.
+async fn concurrent_histories_of_two_handles_have_no_anomaly(t: Fixture) -> Outcome {
+    let second = t.second_handle().await?;
+    play(&t, vec![t.backend.clone(), second]).await
+}
+
+/// The operator resets a group while its consumers are at work.
+async fn a_reset_racing_with_settles_leaves_nothing_settled(t: Fixture) -> Outcome {
+    go_back_racing_with_settles(&t, |group| async move {
+        group.reset(&ResetOptions::new()).await
+    })
+    .await
+}
+
+/// The same with a replay of everything.
+async fn a_replay_racing_with_settles_leaves_nothing_settled(t: Fixture) -> Outcome {
+    let replay = Replay::after(Sequence::ZERO);
+    go_back_racing_with_settles(&t, move |group| {
+        let replay = replay.clone();
+        async move { group.replay(&replay).await }
+    })
+    .await
+}
+
+/// A settle that wins was before, one that loses is stale: either way everything is open afterwards.
+async fn go_back_racing_with_settles<F>(t: &Fixture, go_back: impl Fn(Group) -> F) -> Outcome
+where
+    F: Future<Output = Outcome> + Send + 'static,
+{
+    const EVENTS: usize = 6;
+    let stream = t.stream(1).await?;
+    stream.append(EVENTS).await?;
+    for _ in 0..t.budget().times(30) {
+        t.forget_history();
+        let name = format!("billing-{}", t.number());
+        let group = stream.group_with(&name, GroupOptions::new()).await?;
+        let leases = group.fetch_exactly("a", EVENTS).await?;
+        let mut tasks = JoinSet::new();
+        tasks.spawn(go_back(group.clone()));
+        for (at, lease) in leases.into_iter().enumerate() {
+            tasks.spawn(settle(t.backend.clone(), lease, at));
+        }
+        finished(tasks).await?;
+        t.tally().interleaved_operations(EVENTS as u64 + 1);
+
+        group.expect_frontier(0).await?;
+        let again = group.fetch_all("b").await?;
+        let all: Vec<(u32, u64)> = (1..=EVENTS as u64).map(|sequence| (0, sequence)).collect();
+        expect_eq("the events that are open again", places_of(&again), all)?;
+        let attempts: Vec<u32> = again.iter().map(|lease| lease.attempt).collect();
+        expect_eq("their attempts", attempts, vec![1; EVENTS])?;
+    }
+    Ok(())
+}
+
+async fn settle(backend: Recorder, lease: Lease, at: usize) -> Outcome {
+    let step = Step::SETTLES[at % Step::SETTLES.len()];
+    match step.on(&backend, &lease).await {
+        Ok(()) => Ok(()),
+        Err(error) => expect(error.is_lost(), "Ok or Err(StaleLease)", error.kind()),
+    }
+}
