@@ -9,7 +9,7 @@ use crate::expect::Outcome;
 use crate::fixture::Fixture;
 
 /// The groups whose cases generate what they try.
-const GENERATED: &[&str] = &["histories", "races", "cancellation", "faults"];
+const GENERATED: &[&str] = &["histories", "races", "cancellation", "faults", "crashes"];
 
 /// One case of the suite.
 #[derive(Debug, Clone, Copy)]

@@ -7,6 +7,7 @@ use crate::case::Case;
 mod batches;
 mod cancellation;
 mod capabilities;
+mod crashes;
 mod dead_letters;
 mod delivery;
 mod distribution;
@@ -41,7 +42,7 @@ macro_rules! groups {
 groups! {
     lifecycle, capabilities, unavailable, streams, input, log, fidelity, queries, delivery, leases, receipts, settling,
     batches, dead_letters, inspect, replay, reset, partitions, progress, durability, distribution, wakeup,
-    histories, races, cancellation, faults,
+    histories, races, cancellation, faults, crashes,
 }
 
 /// All cases.

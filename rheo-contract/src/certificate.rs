@@ -112,6 +112,8 @@ pub enum Verdict {
     Fail,
     /// The case did not run, since what it needs is not declared.
     NotDeclared,
+    /// The case had nothing to try, since the harness lacks a part that is not required. Not a pass.
+    NotExercised,
     /// The case could not be judged. Not a pass.
     Unknown,
 }
@@ -124,6 +126,7 @@ pub struct Summary {
     pub pass: usize,
     pub fail: usize,
     pub not_declared: usize,
+    pub not_exercised: usize,
     pub unknown: usize,
 }
 
@@ -136,6 +139,7 @@ impl Summary {
                 Verdict::Pass => &mut summary.pass,
                 Verdict::Fail => &mut summary.fail,
                 Verdict::NotDeclared => &mut summary.not_declared,
+                Verdict::NotExercised => &mut summary.not_exercised,
                 Verdict::Unknown => &mut summary.unknown,
             } += 1;
         }
@@ -234,6 +238,9 @@ impl Certificate {
                     "judged"
                 }
             ));
+        }
+        if result.verdict == Verdict::NotExercised && !case.is_generated() {
+            found.push(format!("{name} is not exercised, which it has to be"));
         }
         if fails(result) {
             let verdict = if result.verdict == Verdict::Fail {

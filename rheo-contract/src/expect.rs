@@ -25,6 +25,8 @@ pub(crate) enum Failure {
     Refused(Error),
     /// The harness lacks a part that a declared guarantee needs.
     Missing(Part),
+    /// The harness lacks a part that nothing needs, so that there was nothing to try.
+    NotExercised(Part),
     /// The case could not be judged.
     Undecided(String),
 }
@@ -34,7 +36,9 @@ impl fmt::Display for Failure {
         match self {
             Self::Broken { expected, seen } => write!(f, "expected {expected}, seen {seen}"),
             Self::Refused(error) => write!(f, "refused: {error}"),
-            Self::Missing(part) => write!(f, "the harness has no {}", part.method()),
+            Self::Missing(part) | Self::NotExercised(part) => {
+                write!(f, "the harness has no {}", part.method())
+            }
             Self::Undecided(why) => f.write_str(why),
         }
     }

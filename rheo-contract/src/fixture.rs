@@ -260,13 +260,16 @@ impl Fixture {
 
     /// One more handle on the same namespace.
     pub(crate) async fn second_handle(&self) -> Outcome<Recorder> {
+        self.second_handle_with(self.shared.clock.handed_out())
+            .await
+    }
+
+    /// The same, with a clock of its own.
+    pub(crate) async fn second_handle_with(&self, clock: Arc<dyn Clock>) -> Outcome<Recorder> {
         let Shared {
-            harness,
-            namespace,
-            clock,
-            ..
+            harness, namespace, ..
         } = &*self.shared;
-        let opened = harness.second_handle(namespace, clock.handed_out()).await;
+        let opened = harness.second_handle(namespace, clock).await;
         self.recorded("second: ", opened)
     }
 
@@ -311,18 +314,48 @@ impl Fixture {
         }
     }
 
-    /// A handle on the same namespace after the first one was closed.
-    pub(crate) async fn reopen(&self) -> Outcome<Recorder> {
+    /// The namespace, for processes of the suite's own.
+    pub(crate) fn namespace(&self) -> &Namespace {
+        &self.shared.namespace
+    }
+
+    /// Opens the namespace again; its handles were closed before, or their store has gone.
+    pub(crate) async fn opened_again(&self) -> Outcome<Recorder> {
         let Shared {
             harness,
             namespace,
             clock,
             ..
         } = &*self.shared;
-        self.backend.close().await?;
         self.shared.history.note("open the namespace again");
         let opened = harness.reopen(namespace, clock.handed_out()).await;
         self.recorded("reopened: ", opened)
+    }
+
+    /// Kills the store and starts it again; false where the harness cannot.
+    pub(crate) async fn restart_store(&self) -> Outcome<bool> {
+        let Shared {
+            harness, namespace, ..
+        } = &*self.shared;
+        match harness.restart_store(namespace).await {
+            Err(HarnessError::NotSupplied(part)) => {
+                self.tally().lacks(part);
+                Ok(false)
+            }
+            restarted => {
+                restarted?;
+                self.shared
+                    .history
+                    .note("the store was killed and started again");
+                Ok(true)
+            }
+        }
+    }
+
+    /// A handle on the same namespace after the first one was closed.
+    pub(crate) async fn reopen(&self) -> Outcome<Recorder> {
+        self.backend.close().await?;
+        self.opened_again().await
     }
 
     /// A handle whose store cannot be reached.

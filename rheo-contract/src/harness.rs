@@ -113,10 +113,11 @@ pub trait Harness: Send + Sync + 'static {
         }
     }
 
-    /// Stops the store and starts it again with its data; returns when it can be reached.
+    /// Kills the store (SIGKILL, where it is a process) and starts it again with its data; returns
+    /// when it can be reached.
     ///
-    /// Other cases run in other namespaces meanwhile: supply it only where they do not notice. No case
-    /// calls it yet; those that kill and restart a store will.
+    /// Needed by nothing; without it no case restarts the store, and the certificate says so. Other
+    /// cases run in other namespaces meanwhile: supply it only where they do not notice.
     async fn restart_store(&self, _namespace: &Namespace) -> Result<(), HarnessError> {
         Err(HarnessError::NotSupplied(Part::RestartStore))
     }
@@ -137,7 +138,7 @@ pub type OpenedFaulty = Result<(Arc<dyn Backend>, Arc<dyn FaultInjector>), Harne
 ///
 /// At most 40 characters, lower-case ASCII letters, digits and `_`, beginning with a letter: good
 /// as the name of a schema, a database or a prefix.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Namespace(String);
 
 impl Namespace {

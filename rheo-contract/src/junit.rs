@@ -35,6 +35,7 @@ fn test_case(result: &CaseResult) -> TestCase {
     let reason = result.reason.clone().unwrap_or_default();
     let (mut status, kind) = match (result.verdict, result.level) {
         (Verdict::Pass, _) => (TestCaseStatus::success(), ""),
+        (Verdict::NotExercised, _) => (TestCaseStatus::skipped(), "not exercised"),
         (Verdict::NotDeclared, _) => (TestCaseStatus::skipped(), "not declared"),
         (Verdict::Fail, Level::Should) => (TestCaseStatus::skipped(), "SHOULD rule not kept"),
         (Verdict::Fail, Level::Must) => (

@@ -37,6 +37,7 @@ mod stage;
 mod step;
 mod suite;
 mod suite_clock;
+mod worker;
 
 pub use case::{Applies, Case};
 pub use certificate::{

@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rheo_core::{
-    Backend, ConsumerId, Error, Event, EventId, FetchOptions, Gate, Guarantee, Lag, Lease,
-    LeaseDuration, NewEvent, OptionalOperation, Partition, ReadOptions, Reason, RetryOptions,
-    Timestamp,
+    Backend, Clock, ConsumerId, Error, Event, EventId, FetchOptions, Gate, Guarantee, Lag, Lease,
+    LeaseDuration, ManualClock, NewEvent, OptionalOperation, Partition, ReadOptions, Reason,
+    RetryOptions, Timestamp,
 };
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
@@ -74,9 +74,44 @@ pub(crate) async fn play(t: &Fixture, handles: Vec<Recorder>) -> Outcome {
             track.round(t).await?;
             track.move_the_clock(t).await;
         }
-        track.check(t).await?;
+        track.check(t, Clocks::Agree).await?;
     }
     Ok(())
+}
+
+/// The same over two handles whose clocks differ, and jump.
+pub(crate) async fn play_skewed(t: &Fixture) -> Outcome {
+    let clock = Arc::new(ManualClock::new(t.now()));
+    let other = t.second_handle_with(Arc::clone(&clock) as Arc<dyn Clock>);
+    let handles = vec![t.backend.clone(), other.await?];
+    for _ in 0..t.budget().times(4) {
+        t.forget_history();
+        let track = Arc::new(Track::new(t, handles.clone()).await?);
+        for _ in 0..ROUNDS {
+            let off = t.brief().mul_f64(t.random(300) as f64 / 100.0);
+            let off_by = if t.random(2) == 0 {
+                t.now().saturating_add(off)
+            } else {
+                t.now().saturating_sub(off)
+            };
+            clock.set(off_by);
+            t.note(format_args!(
+                "the clock of the second handle is put to {off_by}"
+            ));
+            track.round(t).await?;
+            track.move_the_clock(t).await;
+        }
+        track.check(t, Clocks::Differ).await?;
+    }
+    Ok(())
+}
+
+/// Whether all handles went by the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Clocks {
+    Agree,
+    /// Leases may end early or late by the difference (DST-1).
+    Differ,
 }
 
 impl Track {
@@ -195,7 +230,7 @@ impl Track {
         }
     }
 
-    async fn check(&self, t: &Fixture) -> Outcome {
+    async fn check(&self, t: &Fixture, clocks: Clocks) -> Outcome {
         let mut log = Vec::new();
         for at in 0..self.partitions {
             log.push(self.group.stream.read(Partition::new(at)).await?);
@@ -216,7 +251,7 @@ impl Track {
             rest = self.group.fetch_all("the rest").await?;
         }
         let done = std::mem::take(&mut *held(&self.done));
-        let history = check::History::new(done, log);
+        let history = check::History::new(done, log, clocks);
         let result = history.check(
             exact_lag.as_ref(),
             dead.as_deref(),

@@ -13,6 +13,7 @@ use crate::certificate::{self, CaseResult, Verdict};
 use crate::harness::Harness;
 use crate::settings::Settings;
 use crate::suite::{Audit, Subject, Suite, fails};
+use crate::worker;
 
 /// The exit code when the settings are wrong or the backend could not be opened.
 pub const EXIT_NOT_STARTED: u8 = 2;
@@ -29,6 +30,9 @@ pub const EXIT_FAILED: u8 = 101;
 ///
 /// A backend that ends the process takes the run with it, whatever the exit code; only a certificate,
 /// which is removed first and written last, says that all cases were judged.
+///
+/// Cases that kill processes start this very program again, as a worker: do nothing before `run` that
+/// must happen only once.
 ///
 /// The exit code is 0 when everything that ran passed, [`EXIT_FAILED`] when a case failed or could
 /// not be judged, [`EXIT_NOTHING_RAN`] when no case ran, and [`EXIT_NOT_STARTED`] when the settings
@@ -59,6 +63,9 @@ pub const EXIT_FAILED: u8 = 101;
 /// }
 /// ```
 pub fn run(harness: impl Harness) -> ExitCode {
+    if let Some(code) = worker::serve_if_asked(&harness) {
+        return code;
+    }
     let arguments = Arguments::from_args();
     let suite = Settings::from_env()
         .and_then(|settings| Suite::new(harness, settings).map_err(|error| error.to_string()));
@@ -132,7 +139,7 @@ fn judge_and_print(arguments: &Arguments, suite: &Arc<Suite>, subject: Subject) 
     let results = std::mem::take(&mut *results.lock().unwrap_or_else(PoisonError::into_inner));
     let ran = results
         .iter()
-        .filter(|r| r.verdict != Verdict::NotDeclared)
+        .filter(|r| !matches!(r.verdict, Verdict::NotDeclared | Verdict::NotExercised))
         .count();
     let certificate = suite.certificate(&subject, results, started);
     if settings.audit {
@@ -195,7 +202,7 @@ fn completion(result: &CaseResult) -> Result<Completion, Failed> {
     let reason = result.reason.clone().unwrap_or_default();
     match result.verdict {
         Verdict::Pass => Ok(Completion::Completed),
-        Verdict::NotDeclared => Ok(Completion::ignored_with(reason)),
+        Verdict::NotDeclared | Verdict::NotExercised => Ok(Completion::ignored_with(reason)),
         Verdict::Fail if !fails(result) => {
             let first = reason.lines().take(3).collect::<Vec<_>>().join("; ");
             Ok(Completion::ignored_with(format!(

@@ -266,6 +266,10 @@ impl Suite {
         let (expected, seen) = match outcome {
             Ok(Ok(())) => return (Verdict::Pass, None),
             Ok(Err(Failure::Undecided(why))) => return (Verdict::Unknown, Some(why)),
+            Ok(Err(Failure::NotExercised(part))) => {
+                let reason = format!("the harness does not supply {}", part.method());
+                return (Verdict::NotExercised, Some(reason));
+            }
             Ok(Err(Failure::Broken { expected, seen })) => (expected, seen),
             Ok(Err(Failure::Refused(error))) => (
                 "the last operation to succeed, since what it needs is declared".to_owned(),
@@ -399,7 +403,7 @@ fn micros(duration: Duration) -> u64 {
 /// Whether a verdict fails the certification.
 pub(crate) fn fails(result: &CaseResult) -> bool {
     match result.verdict {
-        Verdict::Pass | Verdict::NotDeclared => false,
+        Verdict::Pass | Verdict::NotDeclared | Verdict::NotExercised => false,
         Verdict::Unknown => true,
         Verdict::Fail => result.level == Level::Must,
     }

@@ -6,7 +6,7 @@ use tokio::task::JoinSet;
 use crate::case::{Case, case};
 use crate::expect::{Outcome, expect, expect_eq};
 use crate::fixture::Fixture;
-use crate::race::play;
+use crate::race::{play, play_skewed};
 use crate::recorder::Recorder;
 use crate::scene::{Group, finished, places_of};
 use crate::step::Step;
@@ -22,6 +22,11 @@ pub(crate) const CASES: &[Case] = &[
     case!(
         "DST-1" => concurrent_histories_of_two_handles_have_no_anomaly,
         "a lock inside the handle stands in for one in the store"
+    )
+    .needs(&[DISTRIBUTED]),
+    case!(
+        "DST-1" => concurrent_histories_of_skewed_clocks_lose_nothing,
+        "a claim or a settle is decided by comparing times instead of the lease id"
     )
     .needs(&[DISTRIBUTED]),
     case!(
@@ -45,6 +50,12 @@ async fn concurrent_histories_of_one_handle_have_no_anomaly(t: Fixture) -> Outco
 async fn concurrent_histories_of_two_handles_have_no_anomaly(t: Fixture) -> Outcome {
     let second = t.second_handle().await?;
     play(&t, vec![t.backend.clone(), second]).await
+}
+
+/// Two machines whose clocks differ, and are put right now and then: leases end early or late, but
+/// nothing is lost, and no settle has two winners.
+async fn concurrent_histories_of_skewed_clocks_lose_nothing(t: Fixture) -> Outcome {
+    play_skewed(&t).await
 }
 
 /// The operator resets a group while its consumers are at work.

@@ -6,7 +6,7 @@ use rheo_core::{
     DeadLetter, ErrorKind, Event, EventId, Lag, Lease, LeaseId, Partition, Sequence, Timestamp,
 };
 
-use super::{Done, How, What};
+use super::{Clocks, Done, How, What};
 use crate::describe::Brief;
 use crate::expect::{Failure, Outcome, broken};
 use crate::fixture::Fixture;
@@ -15,6 +15,7 @@ use crate::fixture::Fixture;
 pub(super) struct History {
     done: Vec<Done>,
     log: Vec<Vec<Event>>,
+    clocks: Clocks,
 }
 
 /// Where an event is.
@@ -46,9 +47,9 @@ impl Claim<'_> {
 }
 
 impl History {
-    pub(super) fn new(mut done: Vec<Done>, log: Vec<Vec<Event>>) -> Self {
+    pub(super) fn new(mut done: Vec<Done>, log: Vec<Vec<Event>>, clocks: Clocks) -> Self {
         done.sort_by_key(|done| done.started);
-        Self { done, log }
+        Self { done, log, clocks }
     }
 
     /// Writes the history of the case anew: what was done, in order of its start, with its ticks.
@@ -84,7 +85,7 @@ impl History {
         self.check_reads()?;
         let claims = self.claims()?;
         for (place, claims) in &claims {
-            check_claims(*place, claims)?;
+            check_claims(*place, claims, self.clocks)?;
         }
         self.check_progress(&claims)?;
         if rest_is_known {
@@ -372,7 +373,7 @@ impl History {
 }
 
 /// What was claimed and settled of one event.
-fn check_claims(place: Place, claims: &[Claim<'_>]) -> Outcome {
+fn check_claims(place: Place, claims: &[Claim<'_>], clocks: Clocks) -> Outcome {
     for (at, claim) in claims.iter().enumerate() {
         let attempt = at as u32 + 1;
         if claim.lease.attempt != attempt {
@@ -394,7 +395,7 @@ fn check_claims(place: Place, claims: &[Claim<'_>]) -> Outcome {
         }
         check_refusals(claims, at)?;
         if let Some(next) = claims.get(at + 1) {
-            check_reclaim(claim, next)?;
+            check_reclaim(claim, next, clocks)?;
         }
     }
     Ok(())
@@ -402,7 +403,7 @@ fn check_claims(place: Place, claims: &[Claim<'_>]) -> Outcome {
 
 /// The next claim of an event must be allowed: after a retry, or from the end of the lease on, and
 /// then the lease settles nothing more.
-fn check_reclaim(claim: &Claim<'_>, next: &Claim<'_>) -> Outcome {
+fn check_reclaim(claim: &Claim<'_>, next: &Claim<'_>, clocks: Clocks) -> Outcome {
     let mut ends: Timestamp = claim.lease.expires_at;
     let mut retried = false;
     for (by, how, surely) in claim.accepted() {
@@ -428,7 +429,7 @@ fn check_reclaim(claim: &Claim<'_>, next: &Claim<'_>) -> Outcome {
             _ => {}
         }
     }
-    if !retried && next.by.now < ends {
+    if clocks == Clocks::Agree && !retried && next.by.now < ends {
         return Err(anomaly(
             "double claim (DLV-7)",
             format!(
