@@ -11,7 +11,7 @@ use rheo_core::{
 use serde_json::json;
 
 use crate::effort::{Budget, Tally};
-use crate::expect::{Outcome, expect, expect_eq};
+use crate::expect::{Failure, Outcome, expect, expect_eq};
 use crate::faults::FaultInjector;
 use crate::harness::{Harness, HarnessError, Namespace, Opened};
 use crate::history::History;
@@ -291,11 +291,8 @@ impl Fixture {
         }
     }
 
-    /// One more handle on the same namespace, and what makes things go wrong for it; none where the
-    /// harness has no such thing.
-    pub(crate) async fn faulty_handle(
-        &self,
-    ) -> Outcome<Option<(Recorder, Arc<dyn FaultInjector>)>> {
+    /// One more handle on the same namespace, and what makes things go wrong for it.
+    pub(crate) async fn faulty_handle(&self) -> Outcome<(Recorder, Arc<dyn FaultInjector>)> {
         let Shared {
             harness,
             namespace,
@@ -305,11 +302,11 @@ impl Fixture {
         match harness.open_faulty(namespace, clock.handed_out()).await {
             Err(HarnessError::NotSupplied(part)) => {
                 self.tally().lacks(part);
-                Ok(None)
+                Err(Failure::NotExercised(part))
             }
             opened => {
                 let (backend, injector) = opened?;
-                Ok(Some((self.recorded("faulty: ", Ok(backend))?, injector)))
+                Ok((self.recorded("faulty: ", Ok(backend))?, injector))
             }
         }
     }
@@ -332,22 +329,22 @@ impl Fixture {
         self.recorded("reopened: ", opened)
     }
 
-    /// Kills the store and starts it again; false where the harness cannot.
-    pub(crate) async fn restart_store(&self) -> Outcome<bool> {
+    /// Kills the store and starts it again.
+    pub(crate) async fn restart_store(&self) -> Outcome {
         let Shared {
             harness, namespace, ..
         } = &*self.shared;
         match harness.restart_store(namespace).await {
             Err(HarnessError::NotSupplied(part)) => {
                 self.tally().lacks(part);
-                Ok(false)
+                Err(Failure::NotExercised(part))
             }
             restarted => {
                 restarted?;
                 self.shared
                     .history
                     .note("the store was killed and started again");
-                Ok(true)
+                Ok(())
             }
         }
     }

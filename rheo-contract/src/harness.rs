@@ -195,6 +195,7 @@ pub enum Part {
     Reopen,
     OpenVia,
     StoreAddress,
+    OpenFaulty,
     OpenUnreachable,
     RestartStore,
 }
@@ -208,6 +209,7 @@ impl Part {
             Self::Reopen => "Harness::reopen",
             Self::OpenVia => "Harness::open_via",
             Self::StoreAddress => "Harness::store_address or Harness::open_faulty",
+            Self::OpenFaulty => "Harness::open_faulty with such faults",
             Self::OpenUnreachable => "Harness::open_via or Harness::open_unreachable",
             Self::RestartStore => "Harness::restart_store",
         }

@@ -7,9 +7,10 @@ use rheo_core::{Backend, ErrorKind};
 use tokio::task::JoinSet;
 
 use crate::case::{Case, case};
-use crate::expect::{Outcome, broken, expect};
+use crate::expect::{Failure, Outcome, broken, expect};
 use crate::faults::{Fault, FaultInjector};
 use crate::fixture::Fixture;
+use crate::harness::Part;
 use crate::recorder::Recorder;
 use crate::scene::finished;
 use crate::stage::{Interrupted, Known, Stage};
@@ -46,20 +47,25 @@ const TIMEOUT: Duration = Duration::from_secs(5 + 3);
 
 /// The network goes away before the store has heard of it.
 async fn a_request_that_is_cut_off_has_no_half_effect(t: Fixture) -> Outcome {
-    strike_everywhere(&t, Fault::CutRequest).await?;
-    strike_everywhere(&t, Fault::CutWithinRequest).await
+    strike_with(&t, &[Fault::CutRequest, Fault::CutWithinRequest]).await
 }
 
 /// The store did it, and nobody was told: the one thing that `Ambiguous` is for.
 async fn a_lost_reply_is_told_as_it_is(t: Fixture) -> Outcome {
-    strike_everywhere(&t, Fault::LoseReply).await?;
-    strike_everywhere(&t, Fault::CutWithinReply).await?;
-    strike_everywhere(&t, Fault::CutAfterReply).await
+    strike_with(
+        &t,
+        &[
+            Fault::LoseReply,
+            Fault::CutWithinReply,
+            Fault::CutAfterReply,
+        ],
+    )
+    .await
 }
 
 /// The store is restarted while clients go on.
 async fn after_an_outage_the_same_handle_works(t: Fixture) -> Outcome {
-    strike_everywhere(&t, Fault::Refuse).await
+    strike_with(&t, &[Fault::Refuse]).await
 }
 
 /// Nothing is closed, nothing answers: only a timeout ends it. All operations wait for theirs at once.
@@ -70,18 +76,16 @@ async fn a_frozen_store_ends_in_a_timeout(t: Fixture) -> Outcome {
         for operation in Interrupted::all(&t.capabilities()) {
             let t = t.clone();
             tasks.spawn(async move {
-                let Some((handle, injector)) = t.faulty_handle().await? else {
-                    return Ok(None);
-                };
+                let (handle, injector) = t.faulty_handle().await?;
                 strike(&t, &handle, &injector, operation, Fault::Freeze, nth).await
             });
         }
         let struck = finished(tasks).await?;
-        if struck.is_empty() {
-            break;
-        }
         for strike in struck.iter().flatten() {
             strike.expect_whole_or_none(&t).await?;
+        }
+        if struck.iter().all(Option::is_none) {
+            return Err(Failure::NotExercised(Part::OpenFaulty));
         }
     }
     Ok(())
@@ -89,19 +93,30 @@ async fn a_frozen_store_ends_in_a_timeout(t: Fixture) -> Outcome {
 
 /// A link that is merely slow loses nothing.
 async fn a_slow_store_is_waited_for(t: Fixture) -> Outcome {
-    strike_everywhere(&t, Fault::Slow).await
+    strike_with(&t, &[Fault::Slow]).await
 }
 
-/// Lets a fault strike at each request of every operation.
-async fn strike_everywhere(t: &Fixture, fault: Fault) -> Outcome {
-    let Some((handle, injector)) = t.faulty_handle().await? else {
-        return Ok(());
-    };
+/// Lets each fault that the injector has strike everywhere; it must have one of them.
+async fn strike_with(t: &Fixture, faults: &[Fault]) -> Outcome {
+    let mut tried = false;
+    for fault in faults {
+        tried |= strike_everywhere(t, *fault).await?;
+    }
+    if tried {
+        Ok(())
+    } else {
+        Err(Failure::NotExercised(Part::OpenFaulty))
+    }
+}
+
+/// Lets a fault strike at each request of every operation; false where the injector has no such fault.
+async fn strike_everywhere(t: &Fixture, fault: Fault) -> Outcome<bool> {
+    let (handle, injector) = t.faulty_handle().await?;
     for operation in Interrupted::all(&t.capabilities()) {
         for nth in 1..=u32::try_from(t.budget().times(MOST_REQUESTS)).unwrap_or(u32::MAX) {
             t.forget_history();
             let Some(strike) = strike(t, &handle, &injector, operation, fault, nth).await? else {
-                return Ok(());
+                return Ok(false);
             };
             strike.expect_whole_or_none(t).await?;
             // These do not strike at a request.
@@ -110,7 +125,7 @@ async fn strike_everywhere(t: &Fixture, fault: Fault) -> Outcome {
             }
         }
     }
-    Ok(())
+    Ok(true)
 }
 
 /// What came of an operation with a fault.
