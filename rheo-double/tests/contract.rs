@@ -1,13 +1,24 @@
-//! The double under the contract suite.
+//! The double under the contract suite; its scripted faults stand in for those of a network.
 
+use std::collections::HashMap;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use rheo_contract::{Harness, Namespace, Opened};
+use rheo_contract::{Fault, FaultInjector, Harness, HarnessError, Namespace, Opened, OpenedFaulty};
 use rheo_core::{Clock, async_trait};
-use rheo_double::DoubleServer;
+use rheo_double::{DoubleServer, Faults};
 
-struct Double;
+/// A server for each namespace.
+#[derive(Default)]
+struct Double(Mutex<HashMap<Namespace, DoubleServer>>);
+
+impl Double {
+    fn servers(&self) -> MutexGuard<'_, HashMap<Namespace, DoubleServer>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 #[async_trait]
 impl Harness for Double {
@@ -19,8 +30,24 @@ impl Harness for Double {
         env!("CARGO_PKG_VERSION")
     }
 
-    async fn open(&self, _: &Namespace, clock: Arc<dyn Clock>) -> Opened {
-        Ok(Arc::new(DoubleServer::new().connect(clock)))
+    async fn open(&self, namespace: &Namespace, clock: Arc<dyn Clock>) -> Opened {
+        let server = DoubleServer::new();
+        let backend = server.connect(clock);
+        self.servers().insert(namespace.clone(), server);
+        Ok(Arc::new(backend))
+    }
+
+    async fn open_faulty(&self, namespace: &Namespace, clock: Arc<dyn Clock>) -> OpenedFaulty {
+        let servers = self.servers();
+        let server = servers
+            .get(namespace)
+            .ok_or_else(|| HarnessError::failed("the namespace is not open"))?;
+        let backend = server.connect(clock);
+        let script = Script {
+            faults: backend.faults().clone(),
+            armed: AtomicBool::new(false),
+        };
+        Ok((Arc::new(backend), Arc::new(script)))
     }
 
     async fn open_unreachable(&self, _: &Namespace, clock: Arc<dyn Clock>) -> Opened {
@@ -28,8 +55,44 @@ impl Harness for Double {
         server.stop();
         Ok(Arc::new(server.connect(clock)))
     }
+
+    async fn discard(&self, namespace: &Namespace) -> Result<(), HarnessError> {
+        self.servers().remove(namespace);
+        Ok(())
+    }
+}
+
+/// Scripts faults for one handle. Each of its operations is one request.
+struct Script {
+    faults: Faults,
+    armed: AtomicBool,
+}
+
+#[async_trait]
+impl FaultInjector for Script {
+    async fn arm(&self, fault: Fault, nth: u32) -> bool {
+        let scripted = match fault {
+            Fault::Refuse => rheo_double::Fault::Unavailable,
+            Fault::CutRequest => rheo_double::Fault::AmbiguousBefore,
+            Fault::LoseReply => rheo_double::Fault::AmbiguousAfter,
+            Fault::Slow => rheo_double::Fault::Slow(Duration::from_millis(20)),
+            _ => return false,
+        };
+        self.faults.clear();
+        let armed = nth == 1 && self.faults.next_of_any(scripted).is_ok();
+        self.armed.store(armed, Ordering::Relaxed);
+        true
+    }
+
+    fn has_struck(&self) -> bool {
+        self.armed.load(Ordering::Relaxed) && self.faults.remaining() == 0
+    }
+
+    async fn heal(&self) {
+        self.faults.clear();
+    }
 }
 
 fn main() -> ExitCode {
-    rheo_contract::run(Double)
+    rheo_contract::run(Double::default())
 }

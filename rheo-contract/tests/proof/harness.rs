@@ -96,6 +96,13 @@ impl Harness for Simulated {
         self.handle(&*self.store_of(namespace)?, clock)
     }
 
+    async fn restart_store(&self, namespace: &Namespace) -> Result<(), HarnessError> {
+        let store = self.store_of(namespace)?;
+        store.shut_down();
+        store.start_up();
+        Ok(())
+    }
+
     async fn open_unreachable(&self, _: &Namespace, clock: Arc<dyn Clock>) -> Opened {
         let store = MemoryStore::new();
         let opened = self.handle(&store, clock);
