@@ -225,15 +225,15 @@ impl Stage {
     }
 
     /// Demands that `handles` show the state before the operation or the one after it, as is known;
-    /// then repeats what has no whole effect, as a client would, and delivers everything that is left.
+    /// then repeats what has no whole effect, as a client would.
     pub(crate) async fn expect_whole_or_none(
         &self,
         which: Interrupted,
         known: Known,
         handles: &[&Recorder],
-    ) -> Outcome {
-        let mut allowed = match known {
-            Known::Nothing => [Effect::None, Effect::Part, Effect::Whole].as_slice(),
+    ) -> Outcome<&'static [Effect]> {
+        let mut allowed: &'static [Effect] = match known {
+            Known::Nothing => &[Effect::None, Effect::Part, Effect::Whole],
             Known::Failed => &[Effect::None],
             Known::Succeeded => &[Effect::Whole],
         };
@@ -261,6 +261,18 @@ impl Stage {
             };
             self.expect_any(handles[0], which, allowed).await?;
         }
+        Ok(allowed)
+    }
+
+    /// As [`expect_whole_or_none`](Self::expect_whole_or_none); then every lease ends, and everything
+    /// that is left is delivered. This moves the clock.
+    pub(crate) async fn expect_whole_or_none_and_the_rest(
+        &self,
+        which: Interrupted,
+        known: Known,
+        handles: &[&Recorder],
+    ) -> Outcome {
+        let allowed = self.expect_whole_or_none(which, known, handles).await?;
         if self.t.sets_the_clock() {
             self.expect_the_rest(handles[0], which, allowed).await?;
         }

@@ -59,7 +59,7 @@ async fn drop_everywhere(t: &Fixture, dropping: &Recorder, handles: &[&Recorder]
                 }
             };
             stage
-                .expect_whole_or_none(operation, known, handles)
+                .expect_whole_or_none_and_the_rest(operation, known, handles)
                 .await?;
             if known == Known::Succeeded {
                 break;

@@ -118,7 +118,7 @@ async fn strike_everywhere(t: &Fixture, fault: Fault) -> Outcome<bool> {
             let Some(strike) = strike(t, &handle, &injector, operation, fault, nth).await? else {
                 return Ok(false);
             };
-            strike.expect_whole_or_none(t).await?;
+            strike.expect_whole_or_none_and_the_rest(t).await?;
             // These do not strike at a request.
             if !strike.struck || matches!(fault, Fault::Refuse | Fault::Slow) {
                 break;
@@ -140,10 +140,20 @@ struct Strike {
 impl Strike {
     async fn expect_whole_or_none(&self, t: &Fixture) -> Outcome {
         revived(&self.handle).await?;
-        let (operation, known) = (self.operation, self.known);
         let handles = [&t.backend, &self.handle];
-        self.stage
-            .expect_whole_or_none(operation, known, &handles)
+        let stage = &self.stage;
+        stage
+            .expect_whole_or_none(self.operation, self.known, &handles)
+            .await
+            .map(drop)
+    }
+
+    async fn expect_whole_or_none_and_the_rest(&self, t: &Fixture) -> Outcome {
+        revived(&self.handle).await?;
+        let handles = [&t.backend, &self.handle];
+        let stage = &self.stage;
+        stage
+            .expect_whole_or_none_and_the_rest(self.operation, self.known, &handles)
             .await
     }
 }
