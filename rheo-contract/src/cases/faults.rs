@@ -25,6 +25,10 @@ pub(crate) const CASES: &[Case] = &[
         "a connection that broke is taken for a write that did not happen, or the write is sent again"
     ),
     case!(
+        "ERR-3" => reads_are_never_ambiguous,
+        "one table from the driver's errors to the portable ones serves reads and writes alike"
+    ),
+    case!(
         "ERR-5" => after_an_outage_the_same_handle_works,
         "broken connections stay in the pool, or the handle remembers that the store was away"
     ),
@@ -63,9 +67,19 @@ async fn a_lost_reply_is_told_as_it_is(t: Fixture) -> Outcome {
     .await
 }
 
+/// A read can be made again, whatever became of it.
+async fn reads_are_never_ambiguous(t: Fixture) -> Outcome {
+    let mut tried = false;
+    for fault in [Fault::CutRequest, Fault::LoseReply, Fault::CutWithinReply] {
+        let reads = |operation: &Interrupted| !operation.0.writes();
+        tried |= strike_at(&t, fault, reads).await?;
+    }
+    exercised(tried)
+}
+
 /// The store is restarted while clients go on.
 async fn after_an_outage_the_same_handle_works(t: Fixture) -> Outcome {
-    strike_with(&t, &[Fault::Refuse]).await
+    exercised(strike_at(&t, Fault::Refuse, |_| true).await?)
 }
 
 /// Nothing is closed, nothing answers: only a timeout ends it. All operations wait for theirs at once.
@@ -93,15 +107,20 @@ async fn a_frozen_store_ends_in_a_timeout(t: Fixture) -> Outcome {
 
 /// A link that is merely slow loses nothing.
 async fn a_slow_store_is_waited_for(t: Fixture) -> Outcome {
-    strike_with(&t, &[Fault::Slow]).await
+    exercised(strike_at(&t, Fault::Slow, |_| true).await?)
 }
 
-/// Lets each fault that the injector has strike everywhere; it must have one of them.
+/// Lets each fault that the injector has strike at each request of every operation that writes.
 async fn strike_with(t: &Fixture, faults: &[Fault]) -> Outcome {
     let mut tried = false;
     for fault in faults {
-        tried |= strike_everywhere(t, *fault).await?;
+        let writes = |operation: &Interrupted| operation.0.writes();
+        tried |= strike_at(t, *fault, writes).await?;
     }
+    exercised(tried)
+}
+
+fn exercised(tried: bool) -> Outcome {
     if tried {
         Ok(())
     } else {
@@ -109,10 +128,10 @@ async fn strike_with(t: &Fixture, faults: &[Fault]) -> Outcome {
     }
 }
 
-/// Lets a fault strike at each request of every operation; false where the injector has no such fault.
-async fn strike_everywhere(t: &Fixture, fault: Fault) -> Outcome<bool> {
+/// Lets a fault strike at each request of some operations; false where the injector has no such fault.
+async fn strike_at(t: &Fixture, fault: Fault, at: impl Fn(&Interrupted) -> bool) -> Outcome<bool> {
     let (handle, injector) = t.faulty_handle().await?;
-    for operation in Interrupted::all(&t.capabilities()) {
+    for operation in Interrupted::all(&t.capabilities()).into_iter().filter(at) {
         for nth in 1..=u32::try_from(t.budget().times(MOST_REQUESTS)).unwrap_or(u32::MAX) {
             t.forget_history();
             let Some(strike) = strike(t, &handle, &injector, operation, fault, nth).await? else {

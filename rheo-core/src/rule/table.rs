@@ -55,10 +55,6 @@ pub const RULES: &[Rule] = &[
     must(
         "ERR-2",
         "When the outcome of a write is not known it is `Ambiguous`, never `Failed`, never Ok.",
-    )
-    .untested(
-        "needs a store whose answer is lost after the write was sent; the fault-injection part of \
-        the suite that would do that is not there yet",
     ),
     must(
         "ERR-3",
@@ -67,11 +63,6 @@ pub const RULES: &[Rule] = &[
         `AlreadyDraining` alone: the very same call may be made again. Operations that only read \
         (`ping`, `read`, `query`, `lag`, the optional ones) and `close` are never `Ambiguous`; \
         `fetch` is a write.",
-    )
-    .untested(
-        "the classification is a property of the type `Error`, with unit tests in `rheo-core`; \
-        that reads are never `Ambiguous` shows only under faults, which the suite does not \
-        inject yet",
     ),
     must(
         "ERR-4",
@@ -84,10 +75,6 @@ pub const RULES: &[Rule] = &[
     must(
         "ERR-5",
         "When the store comes back, the same handle works again.",
-    )
-    .untested(
-        "needs a store that goes away and comes back; the fault-injection part of the suite that \
-        would do that is not there yet",
     ),
     must(
         "ERR-6",
@@ -503,18 +490,12 @@ pub const RULES: &[Rule] = &[
         "DST-2",
         "A consumer that dies holds its events for no longer than its lease.",
     )
-    .untested(
-        "needs consumers in processes of their own that are killed; that part of the suite is not \
-        there yet, and LSE-4 has cases for the expiry itself",
-    ),
+    .gated_by(Gate::Guarantee(Distributed)),
     must(
         "CAN-1",
         "Every future may be dropped at any await point: no lock, transaction or pool slot stays \
-        behind, no rule breaks; the effect is either whole or none.",
-    )
-    .untested(
-        "needs futures that are dropped at each of their await points; the fault-injection part \
-        of the suite that would do that is not there yet",
+        behind, no rule breaks; the effect is either whole or none, in each partition and for each \
+        lease of a batch.",
     ),
     // Cost
     should(
