@@ -1,16 +1,19 @@
 //! The stage of a case: a stream, a group on it, and the usual steps with both.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rheo_core::{
     Backend, ConsumerId, DeadLetter, DeadLetterOptions, ErrorKind, Event, FetchOptions, GroupName,
     GroupOptions, Lag, Lease, LeaseDuration, MaxAttempts, NewEvent, Page, Partition,
     PartitionCount, Query, ReadOptions, Reason, Replay, ResetOptions, RetryDelay, RetryOptions,
-    RetryOutcome, Sequence, Start, StreamName, StreamOptions,
+    RetryOutcome, Sequence, Start, StreamName, StreamOptions, Timestamp,
 };
 
+use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
+use crate::durations::MICROSECOND;
 use crate::expect::{Outcome, broken, expect, expect_empty, expect_eq, expect_error};
 use crate::fixture::Fixture;
 use crate::recorder::Recorder;
@@ -501,4 +504,54 @@ pub(crate) async fn finished<T: 'static>(mut tasks: JoinSet<Outcome<T>>) -> Outc
         }
     }
     Ok(values)
+}
+
+/// What that many calls come to that begin at the same moment, in no order.
+pub(crate) async fn at_once<T, Call>(count: usize, call: impl Fn(usize) -> Call) -> Outcome<Vec<T>>
+where
+    T: Send + 'static,
+    Call: Future<Output = T> + Send + 'static,
+{
+    let line = Arc::new(Barrier::new(count));
+    let mut tasks = JoinSet::new();
+    for number in 0..count {
+        let (line, call) = (Arc::clone(&line), call(number));
+        tasks.spawn(async move {
+            line.wait().await;
+            Ok(call.await)
+        });
+    }
+    finished(tasks).await
+}
+
+impl Group {
+    /// Demands that just the next event, which somebody holds or which waits, is claimable from that
+    /// moment on and not a microsecond before; acks it. Where time cannot be set and the moment is far,
+    /// that it is not claimable now.
+    pub(crate) async fn expect_claimable_from(&self, moment: Timestamp, attempt: u32) -> Outcome {
+        let t = &self.stream.t;
+        if !t.jump_to(moment.saturating_sub(MICROSECOND)) {
+            let is_far = moment > t.now().saturating_add(Duration::from_secs(60));
+            if is_far {
+                return self.expect_nothing("b").await;
+            }
+            t.until(moment).await;
+        } else {
+            let early = self.fetch("b", 1).await?;
+            expect(
+                early.is_empty(),
+                format!("nothing to be claimable before {moment}"),
+                format!("{early:?}"),
+            )?;
+            t.jump_to(moment);
+        }
+        let claimed = self.fetch("b", 1).await?;
+        let attempts: Vec<u32> = claimed.iter().map(|lease| lease.attempt).collect();
+        expect_eq(
+            &format!("the attempts that are claimable at {moment}"),
+            attempts,
+            vec![attempt],
+        )?;
+        self.ack(&claimed).await
+    }
 }

@@ -1,5 +1,6 @@
 //! Groups and delivery: who gets which event, and when.
 
+mod bounds;
 mod claims;
 mod exclusion;
 mod groups;
@@ -11,6 +12,7 @@ mod turns;
 
 use rheo_core::{ConsumerId, FetchOptions, Gate, Guarantee, Lease, Partition};
 
+use self::bounds::*;
 use self::claims::*;
 use self::exclusion::*;
 use self::groups::*;
@@ -96,6 +98,10 @@ pub(crate) const CASES: &[Case] = &[
         "the group is written with an upsert"
     ),
     case!(
+        "DLV-2" => of_concurrent_creators_of_a_group_one_wins,
+        "whether the group is there is looked up in one step, and it is written in another"
+    ),
+    case!(
         "DLV-3" => a_fetch_gives_no_more_than_its_limit,
         "the limit applies to each partition, or is off by one"
     )
@@ -133,6 +139,10 @@ pub(crate) const CASES: &[Case] = &[
     case!(
         "DLV-3" => no_partitions_give_and_claim_nothing,
         "an empty selection means all partitions"
+    ),
+    case!(
+        "DLV-3" => ten_thousand_events_may_be_open,
+        "the number of leases is bounded by the size of a page, or by a limit of the store"
     ),
     case!(
         "DLV-4" => the_lowest_sequences_come_first,
@@ -220,6 +230,14 @@ pub(crate) const CASES: &[Case] = &[
     case!(
         "DLV-7" => concurrent_fetches_share_no_event,
         "the events are chosen in one step and claimed in another"
+    ),
+    case!(
+        "DLV-7" => concurrent_fetches_give_one_event_once,
+        "the event is chosen in one step and claimed in another"
+    ),
+    case!(
+        "DLV-7" => concurrent_fetches_reclaim_each_event_once,
+        "expired leases are found in one step and taken over in another, without comparing the lease id"
     ),
     case!(
         "DLV-8" => a_lease_is_whole,

@@ -81,6 +81,10 @@ pub(crate) const CASES: &[Case] = &[
     )
     .needs(&[PARTITIONS]),
     case!(
+        "OPS-3" => group_info_counts_nothing_of_other_groups,
+        "leases or dead letters are counted by stream, without the group, or by group, without the stream"
+    ),
+    case!(
         "OPS-3" => group_info_counts_nothing_after_a_reset,
         "the numbers are counters of their own that only settling keeps"
     )
@@ -499,4 +503,24 @@ async fn group_info_looks_for_the_stream_before_the_group(t: Fixture) -> Outcome
     let result = t.backend.group_info(&stream, &group).await;
     expect_error(result, ErrorKind::GroupNotFound)?;
     Ok(())
+}
+
+/// Groups beside it and namesakes on other streams have their own leases and dead letters.
+async fn group_info_counts_nothing_of_other_groups(t: Fixture) -> Outcome {
+    let billing = t.group().await?;
+    let audit = billing.stream.group("audit").await?;
+    let namesake = t.group().await?;
+    audit.bring_into_every_state().await?;
+    namesake.bring_into_every_state().await?;
+    namesake.fetch_one("b").await?;
+    expect_counts(&billing, 0, 0).await?;
+    expect_counts(&audit, 1, 1).await?;
+    expect_counts(&namesake, 2, 1).await?;
+
+    let leases = billing.fetch_exactly("c", 4).await?;
+    billing.reject(&leases[0], "broken").await?;
+
+    expect_counts(&billing, 3, 1).await?;
+    expect_counts(&audit, 1, 1).await?;
+    expect_counts(&namesake, 2, 1).await
 }

@@ -137,6 +137,14 @@ pub(crate) const CASES: &[Case] = &[
         "the time is compared for equality or kept as a duration that underflows"
     ),
     case!(
+        "LSE-4" => a_lease_ends_exactly_then_however_long_it_lasts,
+        "the duration is rounded, cut, or kept in a number of milliseconds that is too small"
+    ),
+    case!(
+        "LSE-4" => at_the_highest_timestamp_every_lease_has_ended,
+        "the sum of now and the duration is kept as it is, or the expiry is compared with < at the end of time"
+    ),
+    case!(
         "LSE-5" => reclaiming_gives_a_new_lease_and_the_next_attempt,
         "the reclaim extends the old claim instead of making a new one"
     ),
@@ -173,12 +181,28 @@ pub(crate) const CASES: &[Case] = &[
         "the renewal goes through the code of a claim and raises the attempt"
     ),
     case!(
+        "LSE-6" => a_renewed_lease_ends_exactly_then_however_long_it_lasts,
+        "the duration of a renewal is rounded, cut, or kept in a number that is too small"
+    ),
+    case!(
+        "LSE-6" => concurrent_renewals_undo_no_settle,
+        "the renewal reads the claim and writes it back, over a settle that came in between"
+    ),
+    case!(
         "LSE-7" => a_lease_is_settled_once,
         "the settle does not end the claim, or ends it after answering"
     ),
     case!(
         "LSE-7" => of_concurrent_settles_one_wins,
         "the lease is checked in one step and settled in another"
+    ),
+    case!(
+        "LSE-7" => of_concurrent_settles_of_one_kind_one_wins,
+        "the same settle once more counts as Ok, or the lease is checked in one step and settled in another"
+    ),
+    case!(
+        "LSE-7" => of_concurrent_batches_of_settles_one_wins,
+        "the leases of a batch are checked in one step and settled in another"
     ),
 ];
 

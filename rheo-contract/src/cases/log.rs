@@ -2,6 +2,7 @@
 
 mod batches;
 mod ids;
+mod racing;
 mod reading;
 mod routing;
 mod sequences;
@@ -10,6 +11,7 @@ use rheo_core::{Gate, Guarantee, OptionalOperation};
 
 use self::batches::*;
 use self::ids::*;
+use self::racing::*;
 use self::reading::*;
 use self::routing::*;
 use self::sequences::*;
@@ -233,4 +235,14 @@ pub(crate) const CASES: &[Case] = &[
         "LOG-9" => reading_a_missing_stream_is_an_error,
         "a stream without rows and a missing stream look the same"
     ),
+    // Races
+    case!(
+        "LOG-7" => of_concurrent_appends_with_one_id_one_wins,
+        "whether the id is taken is looked up in one step, and the event is written in another"
+    ),
+    case!(
+        "LOG-7" => of_concurrent_appends_of_one_id_to_many_partitions_one_wins,
+        "ids are unique by an index or a lock of the partition alone"
+    )
+    .needs(&[PARTITIONS]),
 ];

@@ -219,6 +219,20 @@ pub(crate) const CASES: &[Case] = &[
         "partitions are checked one by one while they are replayed"
     )
     .needs(&[REPLAY]),
+    case!(
+        "RPL-6" => replay_of_one_partition_touches_no_state_elsewhere,
+        "dead letters, delays or leases are dropped by sequence, without the partition"
+    )
+    .needs(&[PARTITIONS]),
+    case!(
+        "RPL-6" => replay_of_chosen_events_touches_no_state_elsewhere,
+        "chosen events are reopened by sequence, without the partition"
+    )
+    .needs(&[PARTITIONS]),
+    case!(
+        "RPL-6" => replay_touches_no_state_of_other_groups,
+        "dead letters, delays or leases are dropped by event, without the group, or by group, without the stream"
+    ),
 ];
 
 fn sequence(number: u64) -> Outcome<Sequence> {

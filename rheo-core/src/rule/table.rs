@@ -259,14 +259,18 @@ pub const RULES: &[Rule] = &[
         beginning), at a time (just before the lowest sequence whose timestamp is at or after \
         it; at the end where there is none), or the end. A start beyond the high watermark of \
         any partition it is for is `Invalid` for `start`. A duplicate group is `AlreadyExists` \
-        and changes nothing.",
+        and changes nothing. Of concurrent creators exactly one wins; the others get \
+        `AlreadyExists`.",
     ),
     must(
         "DLV-3",
         "`fetch` returns at most `limit` leases; 0 gives none; none when nothing is claimable. \
         `partitions` restricts it. When something is claimable in the selected partitions and \
         nothing else fetches, a limit of at least 1 gives at least one lease; it may give fewer \
-        than there are.",
+        than there are. At least 10,000 events of a partition may be open at once in a group \
+        (leased, or waiting for their retry). A backend that holds no more than some higher number \
+        claims no event for the first time while that many are open; what was claimed before still \
+        comes again.",
     ),
     must(
         "DLV-4",
@@ -351,7 +355,8 @@ pub const RULES: &[Rule] = &[
     must(
         "DLQ-1",
         "`retry` makes the event claimable again at once, even if the clock then goes back, or, \
-        with a delay, from now + delay on, not before; the attempt goes up at the next claim.",
+        with a delay, from now + delay on, not before; the attempt goes up at the next claim. \
+        That moment is never above the highest timestamp: a longer delay ends then.",
     ),
     must(
         "DLQ-2",
@@ -477,8 +482,9 @@ pub const RULES: &[Rule] = &[
     must(
         "OPS-4",
         "`wait_for_work` returns when something might be claimable for the group or when its \
-        timeout, in real time, has passed. With work that was there before the call, or is \
-        appended during it, it gives `MaybeWork`. It is a hint that is never needed for \
+        timeout, in real time, has passed, and not before, however long the timeout is. With work \
+        that was there before the call, whatever made it claimable, or is appended during it, it \
+        gives `MaybeWork`. It is a hint that is never needed for \
         correctness: it may come for nothing, it claims nothing and changes nothing.",
     )
     .gated_by(Gate::Operation(WaitForWork)),

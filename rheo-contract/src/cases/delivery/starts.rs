@@ -11,7 +11,7 @@ use rheo_core::{
 use super::{claimable, filled, options};
 use crate::expect::{Outcome, expect_eq, expect_error, expect_invalid};
 use crate::fixture::Fixture;
-use crate::scene::{P0, P1, Stream};
+use crate::scene::{P0, P1, Stream, at_once};
 use crate::step::Step;
 
 /// Nobody who says nothing wants to lose the beginning.
@@ -255,4 +255,36 @@ pub(super) async fn a_duplicate_group_changes_nothing(t: Fixture) -> Outcome {
     Step::Retry.on(&t.backend, &leases[1]).await?;
     let claimable = group.expect_claimable("a", &[2, 3]).await?;
     expect_eq("the attempt", claimable[0].attempt, 2)
+}
+
+/// A service that scales out: every process makes the group, and one has made it.
+pub(super) async fn of_concurrent_creators_of_a_group_one_wins(t: Fixture) -> Outcome {
+    let stream = t.stream(1).await?;
+    stream.append(8).await?;
+    for round in 0..3 {
+        let name = format!("billing-{round}");
+        let created = at_once(8, |number| {
+            let (stream, name) = (stream.clone(), name.clone());
+            async move {
+                let after = Sequence::new(number as u64)?;
+                let options = GroupOptions::new().with_start(Start::AfterSequence(after));
+                let (backend, name) = (&stream.backend, GroupName::new(name)?);
+                let made = backend.create_group(&stream.name, &name, &options);
+                made.await.map(|()| after.get())
+            }
+        });
+        let mut winners = Vec::new();
+        for result in created.await? {
+            match result {
+                Ok(after) => winners.push(after),
+                lost => drop(expect_error(lost, ErrorKind::AlreadyExists)?),
+            }
+        }
+
+        expect_eq("the number of creators that won", winners.len(), 1)?;
+        let group = stream.existing_group(GroupName::new(name)?);
+        let expected: Vec<u64> = (winners[0] + 1..=8).collect();
+        group.expect_claimable("a", &expected).await?;
+    }
+    Ok(())
 }

@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
-use rheo_core::{Backend, ConsumerId, ErrorKind, FetchOptions, LeaseDuration, Partitions};
+use rheo_core::{
+    Backend, ConsumerId, ErrorKind, FetchOptions, LeaseDuration, Partitions, Timestamp,
+};
 
+use crate::durations::DURATIONS;
 use crate::expect::{Outcome, expect_empty, expect_eq, expect_error};
 use crate::fixture::Fixture;
 use crate::scene::{P0, P1};
@@ -114,4 +117,28 @@ pub(super) async fn a_clock_that_goes_back_ends_no_lease(t: Fixture) -> Outcome 
     t.until(lease.expires_at).await;
     let reclaimed = group.fetch_one("b").await?;
     expect_eq("the attempt", reclaimed.attempt, 2)
+}
+
+/// What the lease says is what the others see, from a microsecond to a year.
+pub(super) async fn a_lease_ends_exactly_then_however_long_it_lasts(t: Fixture) -> Outcome {
+    let group = t.group().await?;
+    for duration in DURATIONS {
+        group.stream.append(1).await?;
+        let lasts = LeaseDuration::new(duration)?;
+        let lease = group.fetch_one_for("a", lasts).await?;
+
+        group.expect_claimable_from(lease.expires_at, 2).await?;
+    }
+    Ok(())
+}
+
+/// At the end of time a lease ends too.
+pub(super) async fn at_the_highest_timestamp_every_lease_has_ended(t: Fixture) -> Outcome {
+    let group = t.group_with_events(1).await?;
+    t.jump_to(Timestamp::MAX.saturating_sub(Duration::from_secs(10)));
+    let year = LeaseDuration::new(DURATIONS[DURATIONS.len() - 1])?;
+    let lease = group.fetch_one_for("a", year).await?;
+    let renewed = t.backend.renew(&lease, year).await?;
+
+    group.expect_claimable_from(renewed.expires_at, 2).await
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use rheo_core::{Backend, Lease, LeaseDuration};
 
+use crate::durations::DURATIONS;
 use crate::expect::{Outcome, expect, expect_eq};
 use crate::fixture::Fixture;
 use crate::step::{Step, expect_stale};
@@ -96,4 +97,19 @@ pub(super) async fn a_renewal_is_no_attempt(t: Fixture) -> Outcome {
     Step::Retry.on(&t.backend, &lease).await?;
 
     expect_eq("the attempt", group.fetch_one("a").await?.attempt, 2)
+}
+
+/// As for the lease itself: from a microsecond to a year.
+pub(super) async fn a_renewed_lease_ends_exactly_then_however_long_it_lasts(t: Fixture) -> Outcome {
+    let group = t.group().await?;
+    for duration in DURATIONS {
+        let lease = group.append_and_fetch_one("a").await?;
+        let now = t.now();
+        let lasts = LeaseDuration::new(duration)?;
+        t.backend.renew(&lease, lasts).await?;
+
+        let ends = now.saturating_add(duration);
+        group.expect_claimable_from(ends, 2).await?;
+    }
+    Ok(())
 }
