@@ -85,14 +85,21 @@ pub(crate) async fn every_state(groups: &[&Group], partitions: u32) -> Outcome<V
     Ok(all)
 }
 
-impl States {
-    /// Demands that nothing has touched any partition.
-    pub(crate) async fn expect_untouched(&self) -> Outcome {
-        self.expect_untouched_but(None).await
+/// Demands that nothing has touched these groups, but for a partition of the first of them.
+pub(crate) async fn expect_untouched(all: &[States], but: Option<Partition>) -> Outcome {
+    let touched = |index: usize| but.filter(|_| index == 0);
+    for (index, states) in all.iter().enumerate() {
+        states.expect_the_same(touched(index)).await?;
     }
+    // Last, since time passes for all of them.
+    for (index, states) in all.iter().enumerate() {
+        states.expect_due(touched(index)).await?;
+    }
+    Ok(())
+}
 
-    /// Demands that nothing has touched the other partitions.
-    pub(crate) async fn expect_untouched_but(&self, touched: Option<Partition>) -> Outcome {
+impl States {
+    async fn expect_the_same(&self, touched: Option<Partition>) -> Outcome {
         let group = &self.group;
         let stays = |partition: Partition| Some(partition) != touched;
         if let Some(dead) = &self.dead {
@@ -116,11 +123,8 @@ impl States {
             group.expect_current(&at.leased).await?;
             group.expect_current(&at.expired).await?;
         }
-        let of_partition = |at: &Lasting| -> Outcome<FetchOptions> {
-            Ok(FetchOptions::new(ConsumerId::new("b")?).with_partitions(at.partition))
-        };
         for at in lasting() {
-            let fetched = group.gather(of_partition(at)?, 6).await?;
+            let fetched = group.gather(fetch_from(at.partition)?, 6).await?;
             let number = at.partition.number();
             expect_eq("what is claimable", places_of(&fetched), vec![(number, 6)])?;
             expect_eq("its attempt", fetched[0].attempt, 1)?;
@@ -128,9 +132,16 @@ impl States {
             Step::Ack.on(&group.backend, &at.leased).await?;
             Step::Ack.on(&group.backend, &at.expired).await?;
         }
-        if group.stream.t.jump_to(self.due) {
-            for at in lasting() {
-                let fetched = group.gather(of_partition(at)?, 6).await?;
+        Ok(())
+    }
+
+    async fn expect_due(&self, touched: Option<Partition>) -> Outcome {
+        if !self.group.stream.t.jump_to(self.due) {
+            return Ok(());
+        }
+        for at in &self.partitions {
+            if Some(at.partition) != touched {
+                let fetched = self.group.gather(fetch_from(at.partition)?, 6).await?;
                 let number = at.partition.number();
                 expect_eq("what is due", places_of(&fetched), vec![(number, 3)])?;
                 expect_eq("its attempt", fetched[0].attempt, 2)?;
@@ -138,4 +149,8 @@ impl States {
         }
         Ok(())
     }
+}
+
+fn fetch_from(partition: Partition) -> Outcome<FetchOptions> {
+    Ok(FetchOptions::new(ConsumerId::new("b")?).with_partitions(partition))
 }

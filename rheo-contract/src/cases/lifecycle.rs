@@ -8,7 +8,7 @@ use crate::expect::{Failure, Outcome, expect_eq, expect_error};
 use crate::fixture::Fixture;
 use crate::operations::Target;
 use crate::scene::P0;
-use crate::states::every_state;
+use crate::states::{every_state, expect_untouched};
 
 const DISTRIBUTED: &[Gate] = &[Gate::Guarantee(Guarantee::Distributed)];
 
@@ -271,5 +271,5 @@ async fn making_indexes_again_touches_no_state(t: Fixture) -> Outcome {
     t.backend.ensure_indexes().await?;
     t.backend.ensure_indexes().await?;
 
-    states[0].expect_untouched().await
+    expect_untouched(&states, None).await
 }

@@ -42,11 +42,13 @@ macro_rules! faulty {
 }
 
 mod batches;
+mod bounds;
 mod capabilities;
 mod dead_letters;
 mod delivery;
 mod distribution;
 mod durability;
+mod durations;
 mod fidelity;
 mod input;
 mod inspect;
@@ -56,6 +58,8 @@ mod log;
 mod partitions;
 mod progress;
 mod queries;
+mod races;
+mod reach;
 mod receipts;
 mod replay;
 mod reset;
@@ -72,7 +76,7 @@ macro_rules! groups {
 
 groups! {
     lifecycle, capabilities, unavailable, streams, input, log, fidelity, queries, receipts, batches, inspect, reset,
-    partitions, progress, durability, distribution, wakeup,
+    partitions, progress, durability, distribution, wakeup, races, durations, bounds, reach,
 }
 
 /// Groups whose defects are in files by topic, each with its own list.
@@ -82,6 +86,7 @@ const DIVIDED: &[&[&[Faulty]]] = &[
     settling::FAULTY,
     dead_letters::FAULTY,
     replay::FAULTY,
+    &[reset::starts::FAULTY],
 ];
 
 pub(crate) fn all() -> impl Iterator<Item = &'static Faulty> {

@@ -267,10 +267,10 @@ pub const RULES: &[Rule] = &[
         "`fetch` returns at most `limit` leases; 0 gives none; none when nothing is claimable. \
         `partitions` restricts it. When something is claimable in the selected partitions and \
         nothing else fetches, a limit of at least 1 gives at least one lease; it may give fewer \
-        than there are. At least 10,000 events of a partition may be open at once in a group \
-        (leased, or waiting for their retry). A backend that holds no more than some higher number \
-        claims no event for the first time while that many are open; what was claimed before still \
-        comes again.",
+        than there are. The exception is a bound of the backend on how many events of a partition \
+        a group has open at once (leased, or waiting for their retry), which is 10,000 or more: \
+        while that many are open, none is claimed for the first time, and what was claimed before \
+        still comes again.",
     ),
     must(
         "DLV-4",

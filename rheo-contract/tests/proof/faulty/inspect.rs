@@ -145,6 +145,20 @@ pub(super) const FAULTY: &[Faulty] = &[
             "input::ERR-6::the_stream_is_looked_up_before_the_group",
         ],
     },
+    faulty! {
+        CountsAreOfTheStream: "leases and dead letters are counted over all groups of the stream",
+        says: "the number of leases and of dead letters",
+        kills: [
+            "inspect::OPS-3::group_info_counts_nothing_of_other_groups",
+        ],
+    },
+    faulty! {
+        CountsAreOfTheName: "leases and dead letters are counted over all groups of the name",
+        says: "the number of leases and of dead letters",
+        kills: [
+            "inspect::OPS-3::group_info_counts_nothing_of_other_groups",
+        ],
+    },
 ];
 
 #[derive(Default)]
@@ -638,4 +652,58 @@ impl Defect for InfoLooksForTheGroupAlone {
 /// Every stream, as it is.
 fn all<Name>() -> ListOptions<Name> {
     ListOptions::new().with_limit(u32::MAX)
+}
+
+/// The counts of a group and of others.
+async fn counted_together(
+    real: &Real,
+    (stream, group): (&StreamName, &GroupName),
+    others: Vec<(StreamName, GroupName)>,
+) -> Result<GroupInfo> {
+    let mut info = real.backend.group_info(stream, group).await?;
+    for (stream, group) in others {
+        if let Ok(other) = real.backend.group_info(&stream, &group).await {
+            info.leased += other.leased;
+            info.dead_letters += other.dead_letters;
+        }
+    }
+    Ok(info)
+}
+
+#[derive(Default)]
+struct CountsAreOfTheStream;
+
+#[async_trait]
+impl Defect for CountsAreOfTheStream {
+    async fn group_info(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+    ) -> Result<GroupInfo> {
+        let all = ListOptions::new().with_limit(u32::MAX);
+        let groups = real.backend.list_groups(stream, &all).await?.into_iter();
+        let others = groups.filter(|other| other != group);
+        let others = others.map(|other| (stream.clone(), other)).collect();
+        counted_together(real, (stream, group), others).await
+    }
+}
+
+#[derive(Default)]
+struct CountsAreOfTheName;
+
+#[async_trait]
+impl Defect for CountsAreOfTheName {
+    async fn group_info(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+    ) -> Result<GroupInfo> {
+        let all = ListOptions::new().with_limit(u32::MAX);
+        let streams = real.backend.list_streams(&all).await?.into_iter();
+        let others = streams.filter(|other| other.stream != *stream);
+        let others = others.map(|other| (other.stream, group.clone())).collect();
+        counted_together(real, (stream, group), others).await
+    }
 }

@@ -1,5 +1,7 @@
 //! Defects that the cases of `reset` are there for.
 
+pub(super) mod starts;
+
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};

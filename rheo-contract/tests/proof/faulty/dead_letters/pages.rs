@@ -228,6 +228,13 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
             "input::ERR-6::the_stream_is_looked_up_before_the_group",
         ],
     },
+    faulty! {
+        DeadPartitionsAreText: "the partitions of dead letters are ordered as text",
+        says: "the dead letters' places",
+        kills: [
+            "dead_letters::DLQ-5::dead_letters_of_twelve_partitions_are_in_order",
+        ],
+    },
 ];
 
 #[derive(Default)]
@@ -722,4 +729,23 @@ async fn page_in_order<K: Ord>(
     }
     dead.truncate(options.limit as usize);
     Ok(dead)
+}
+
+#[derive(Default)]
+struct DeadPartitionsAreText;
+
+#[async_trait]
+impl Defect for DeadPartitionsAreText {
+    async fn dead_letters(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        options: &DeadLetterOptions,
+    ) -> Result<Vec<DeadLetter>> {
+        page_in_order(real, stream, group, options, |dead| {
+            (dead.event.partition.to_string(), dead.event.sequence)
+        })
+        .await
+    }
 }
