@@ -250,6 +250,17 @@ impl Group {
         Ok(leases)
     }
 
+    /// Fetches with these options until exactly `count` leases are there.
+    pub(crate) async fn gather_exactly(
+        &self,
+        options: FetchOptions,
+        count: usize,
+    ) -> Outcome<Vec<Lease>> {
+        let leases = self.gather(options, count).await?;
+        expect_leases(&leases, count)?;
+        Ok(leases)
+    }
+
     /// Fetches exactly `count` leases of 30 s.
     pub(crate) async fn fetch_exactly(&self, consumer: &str, count: usize) -> Outcome<Vec<Lease>> {
         let leases = self.fetch(consumer, count).await?;

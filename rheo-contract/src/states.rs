@@ -55,7 +55,7 @@ pub(crate) async fn every_state(groups: &[&Group], partitions: u32) -> Outcome<V
                 group.stream.append_to(partition, 6).await?;
             }
             let fetch = FetchOptions::new(ConsumerId::new("a")?).with_partitions(partition);
-            let leases = group.gather(fetch.clone(), 4).await?;
+            let leases = group.gather_exactly(fetch.clone(), 4).await?;
             group.ack(&leases[..1]).await?;
             group.retry_in_an_hour(&leases[2]).await?;
             group.reject(&leases[3], "broken").await?;
@@ -63,7 +63,7 @@ pub(crate) async fn every_state(groups: &[&Group], partitions: u32) -> Outcome<V
             states.partitions.push(Lasting {
                 partition,
                 leased: leases[1].clone(),
-                expired: group.gather(brief, 1).await?.remove(0),
+                expired: group.gather_exactly(brief, 1).await?.remove(0),
             });
         }
         states.due = group.stream.t.now().saturating_add(DELAY);

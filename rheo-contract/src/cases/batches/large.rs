@@ -1,6 +1,6 @@
 //! Large batches, and long durations in them.
 
-use rheo_core::{Backend, ErrorKind, Lease, LeaseDuration};
+use rheo_core::{Backend, ConsumerId, ErrorKind, FetchOptions, Lease, LeaseDuration};
 
 use crate::durations::DURATIONS;
 use crate::expect::{Outcome, expect_eq, expect_error};
@@ -18,10 +18,16 @@ async fn settled_at_once(group: &Group, step: Step, leases: &[Lease]) -> Outcome
     expect_eq(&what, (results.len(), done), (leases.len(), leases.len()))
 }
 
+async fn all_briefly(group: &Group) -> Outcome<Vec<Lease>> {
+    let options = FetchOptions::new(ConsumerId::new("a")?);
+    let brief = options.with_lease_duration(group.stream.t.brief_lease());
+    group.gather_exactly(brief, MANY).await
+}
+
 /// A worker's whole hand is renewed: none of it may expire.
 pub(super) async fn hundreds_of_leases_are_renewed_in_one_batch(t: Fixture) -> Outcome {
     let group = t.group_with_events(MANY).await?;
-    let leases = group.fetch_briefly("a", MANY).await?;
+    let leases = all_briefly(&group).await?;
     settled_at_once(&group, Step::Renew, &leases).await?;
     t.let_lease_expire(&leases[MANY - 1]).await;
 
@@ -42,7 +48,7 @@ pub(super) async fn hundreds_of_leases_are_retried_in_one_batch(t: Fixture) -> O
 pub(super) async fn hundreds_of_leases_are_over_after_one_batch(t: Fixture) -> Outcome {
     for step in [Step::Ack, Step::Reject] {
         let group = t.group_with_events(MANY).await?;
-        let leases = group.fetch_briefly("a", MANY).await?;
+        let leases = all_briefly(&group).await?;
         settled_at_once(&group, step, &leases).await?;
 
         for lease in leases.iter().step_by(7) {

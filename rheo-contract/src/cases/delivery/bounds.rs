@@ -1,6 +1,6 @@
 //! How much a group may have open.
 
-use rheo_core::{Backend, Guarantee, Lease};
+use rheo_core::{Backend, Guarantee, Lease, NewEvent};
 
 use super::options;
 use crate::expect::{Outcome, expect_eq};
@@ -52,8 +52,11 @@ async fn append_many(stream: &Stream, count: usize) -> Outcome {
     let mut left = count;
     while left > 0 {
         let size = left.min(most as usize);
-        let batch = (0..size).map(|_| stream.t.new_event()).collect();
-        stream.backend.append_batch(&stream.name, batch).await?;
+        let mut batch: Vec<NewEvent> = (0..size).map(|_| stream.t.new_event()).collect();
+        match batch.len() {
+            1 => drop(stream.append_event(batch.remove(0)).await?),
+            _ => drop(stream.backend.append_batch(&stream.name, batch).await?),
+        }
         left -= size;
     }
     Ok(())

@@ -20,6 +20,9 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the number of open leases to be 10000",
         kills: [
             "delivery::DLV-3::ten_thousand_events_may_be_open",
+            "batches::LSE-8::hundreds_of_leases_are_over_after_one_batch",
+            "batches::LSE-8::hundreds_of_leases_are_renewed_in_one_batch",
+            "batches::LSE-8::hundreds_of_leases_are_retried_in_one_batch",
         ],
     },
     faulty! {
@@ -76,6 +79,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the outcome of a retry with 256 attempts",
         kills: [
             "settling::DLQ-2::no_number_of_attempts_is_too_large",
+            "inspect::OPS-3::group_info_gives_names_and_max_attempts",
+            "settling::DLQ-2::hundreds_of_attempts_are_counted",
         ],
     },
     faulty! {
@@ -83,6 +88,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the outcome of a retry with 65536 attempts",
         kills: [
             "settling::DLQ-2::no_number_of_attempts_is_too_large",
+            "inspect::OPS-3::group_info_gives_names_and_max_attempts",
         ],
     },
     faulty! {
@@ -90,6 +96,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the outcome of a retry with 32768 attempts",
         kills: [
             "settling::DLQ-2::no_number_of_attempts_is_too_large",
+            "inspect::OPS-3::group_info_gives_names_and_max_attempts",
+            "settling::DLQ-2::very_many_attempts_are_allowed",
         ],
     },
     faulty! {
@@ -97,6 +105,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the sequences that were handed out",
         kills: [
             "settling::DLQ-3::used_up_events_are_never_handed_out_whatever_the_limit",
+            "settling::DLQ-3::used_up_events_do_not_fill_a_fetch",
         ],
     },
     faulty! {
@@ -104,6 +113,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "sequence and attempt of the dead letters",
         kills: [
             "settling::DLQ-3::all_used_up_events_become_dead_letters_whatever_the_limit",
+            "settling::DLQ-3::an_empty_fetch_leaves_nothing_used_up",
         ],
     },
 ];

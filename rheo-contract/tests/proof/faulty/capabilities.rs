@@ -34,6 +34,12 @@ pub(super) const FAULTY: &[Faulty] = &[
             "capabilities::CAP-2::the_declaration_stays_whatever_is_done",
             "input::ERR-6::a_missing_group_is_named",
             "input::ERR-6::the_stream_is_looked_up_before_the_group",
+            "lifecycle::STR-5::making_indexes_again_touches_no_state",
+            "replay::RPL-6::replay_of_chosen_events_touches_no_state_elsewhere",
+            "replay::RPL-6::replay_of_one_partition_touches_no_state_elsewhere",
+            "replay::RPL-6::replay_touches_no_state_of_other_groups",
+            "reset::RPL-6::reset_of_one_partition_touches_no_state_elsewhere",
+            "reset::RPL-6::reset_touches_no_state_of_other_groups",
         ],
     },
     faulty! {
@@ -66,6 +72,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the last operation to succeed",
         kills: [
             "capabilities::CAP-6::a_batch_is_refused",
+            "delivery::DLV-3::ten_thousand_events_may_be_open",
             "input::ERR-6::nothing_to_do_excuses_no_missing_stream",
             "input::ERR-6::the_stream_is_looked_up_before_the_group",
             "input::ERR-8::an_append_out_of_range_is_invalid",

@@ -37,6 +37,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "claimable at 9999",
         kills: [
             "leases::LSE-4::at_the_highest_timestamp_every_lease_has_ended",
+            "settling::DLQ-1::no_delay_goes_beyond_the_highest_timestamp",
         ],
     },
     faulty! {

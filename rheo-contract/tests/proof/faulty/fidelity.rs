@@ -116,6 +116,8 @@ pub(super) const FAULTY: &[Faulty] = &[
             "log::LOG-7::generated_ids_hold_the_time_of_the_append",
             "progress::FRN-2::the_frontier_begins_at_the_start",
             "queries::QRY-1::a_time_range_includes_both_ends",
+            "reset::RPL-5::reset_to_a_time_goes_by_the_lowest_sequence",
+            "reset::RPL-5::reset_to_a_time_is_found_per_partition",
             "reset::RPL-5::reset_to_a_time_starts_with_the_first_event_at_or_after_it",
             "settling::DLQ-3::a_lease_lost_at_the_last_attempt_becomes_a_dead_letter",
         ],

@@ -224,7 +224,10 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         BatchesHaveABoundOfTheirOwn: "batches of more than 500 events fail, and no limit is declared",
         says: "the last operation to succeed",
-        kills: ["input::LOG-8::a_batch_up_to_the_limits_is_taken_and_no_longer_one"],
+        kills: [
+            "input::LOG-8::a_batch_up_to_the_limits_is_taken_and_no_longer_one",
+            "delivery::DLV-3::ten_thousand_events_may_be_open",
+        ],
     },
     faulty! {
         LimitsAreCheckedWhileWriting: "each event of a batch is checked when it is written",

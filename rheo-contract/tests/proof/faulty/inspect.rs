@@ -94,6 +94,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "inspect::OPS-3::group_info_counts_current_leases",
             "inspect::OPS-3::group_info_counts_nothing_after_a_reset",
+            "inspect::OPS-3::group_info_counts_nothing_of_other_groups",
         ],
     },
     faulty! {
@@ -150,6 +151,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the number of leases and of dead letters",
         kills: [
             "inspect::OPS-3::group_info_counts_nothing_of_other_groups",
+            "inspect::OPS-3::group_info_counts_current_leases",
+            "inspect::OPS-3::group_info_counts_dead_letters",
         ],
     },
     faulty! {

@@ -187,6 +187,10 @@ pub(super) const FAULTY: &[Faulty] = &[
             "delivery::DLV-2::a_start_is_fixed_when_the_group_is_made",
             "delivery::DLV-4::delayed_events_come_by_sequence_and_not_by_due_time",
             "delivery::DLV-6::events_with_earlier_times_are_not_passed_over",
+            "distribution::DST-1::a_replay_elsewhere_is_seen",
+            "distribution::DST-1::an_append_elsewhere_is_fetched",
+            "durability::DUR-1::a_replay_survives",
+            "durability::DUR-1::starts_survive",
             "lifecycle::ERR-7::closing_one_handle_leaves_the_others",
             "progress::FRN-4::lag_changes_nothing",
             "queries::QRY-4::queries_change_nothing_for_groups",
@@ -201,12 +205,10 @@ pub(super) const FAULTY: &[Faulty] = &[
             "reset::RPL-5::a_start_is_checked_in_the_selected_partitions_alone",
             "reset::RPL-5::reset_may_go_forward",
             "reset::RPL-5::reset_to_a_sequence_drops_what_is_below_too",
+            "reset::RPL-5::reset_to_a_time_goes_by_the_lowest_sequence",
+            "reset::RPL-5::reset_to_a_time_is_found_per_partition",
             "reset::RPL-5::reset_to_a_time_starts_with_the_first_event_at_or_after_it",
             "settling::DLQ-1::a_delay_holds_back_nothing_else",
-            "distribution::DST-1::a_replay_elsewhere_is_seen",
-            "distribution::DST-1::an_append_elsewhere_is_fetched",
-            "durability::DUR-1::a_replay_survives",
-            "durability::DUR-1::starts_survive",
         ],
     },
     faulty! {
@@ -296,6 +298,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the last operation to succeed",
         kills: [
             "log::LOG-3::a_batch_of_one_is_an_append",
+            "delivery::DLV-3::ten_thousand_events_may_be_open",
             "input::ERR-6::the_stream_is_looked_up_before_the_group",
             "input::ERR-8::an_append_out_of_range_is_invalid",
             "lifecycle::ERR-7::a_closed_handle_makes_and_appends_nothing",
@@ -310,6 +313,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "durability::DUR-1::making_indexes_after_a_restart_loses_nothing",
             "log::LOG-4::replay_and_reset_change_no_event",
             "replay::RPL-6::replay_leaves_the_log_alone",
+            "reset::RPL-6::reset_touches_no_state_of_other_groups",
         ],
     },
     faulty! {
@@ -358,6 +362,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "log::LOG-4::replay_and_reset_change_no_event",
             "reset::RPL-6::reset_leaves_the_log_alone",
+            "reset::RPL-6::reset_touches_no_state_of_other_groups",
         ],
     },
     faulty! {
@@ -495,6 +500,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "log::LOG-7::generated_ids_are_unique",
             "delivery::DLV-3::a_selection_is_looked_through_and_no_other",
+            "delivery::DLV-3::ten_thousand_events_may_be_open",
             "delivery::DLV-5::a_busy_partition_starves_no_other",
             "delivery::DLV-5::every_partition_is_served",
             "delivery::DLV-5::every_selected_partition_is_served",
@@ -569,6 +575,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "partition",
         kills: [
             "log::LOG-9::a_read_is_of_one_partition",
+            "durability::DUR-1::partitions_survive",
             "input::ERR-6::nothing_to_do_excuses_no_bad_input",
             "input::ERR-8::a_read_out_of_range_is_invalid",
             "log::LOG-1::a_refused_batch_uses_up_no_sequence_of_any_partition",
@@ -577,11 +584,12 @@ pub(super) const FAULTY: &[Faulty] = &[
             "log::LOG-3::a_refused_batch_writes_nothing_to_any_partition",
             "log::LOG-7::a_taken_id_is_refused_in_every_partition",
             "partitions::LOG-1::each_partition_counts_from_1",
+            "replay::RPL-6::replay_of_chosen_events_touches_no_state_elsewhere",
+            "reset::RPL-5::reset_to_a_time_is_found_per_partition",
             "streams::STR-1::a_duplicate_does_not_change_the_partitions",
             "streams::STR-1::a_stream_has_one_partition_by_default",
             "streams::STR-1::a_stream_has_the_partitions_it_was_made_with",
             "streams::STR-1::a_stream_has_up_to_1024_partitions",
-            "durability::DUR-1::partitions_survive",
         ],
     },
     faulty! {
@@ -596,6 +604,8 @@ pub(super) const FAULTY: &[Faulty] = &[
             "log::LOG-7::a_taken_id_is_refused_in_every_partition",
             "partitions::LOG-1::each_partition_counts_from_1",
             "partitions::STR-1::a_stream_of_1_024_partitions_works",
+            "replay::RPL-6::replay_of_chosen_events_touches_no_state_elsewhere",
+            "reset::RPL-5::reset_to_a_time_is_found_per_partition",
             "streams::STR-1::a_stream_has_the_partitions_it_was_made_with",
         ],
     },

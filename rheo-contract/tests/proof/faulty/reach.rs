@@ -33,6 +33,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "StaleLease",
         kills: [
             "replay::RPL-6::replay_of_one_partition_touches_no_state_elsewhere",
+            "replay::RPL-1::replay_of_no_partition_changes_nothing",
+            "replay::RPL-1::replay_of_one_partition_leaves_the_others",
         ],
     },
     faulty! {
@@ -54,6 +56,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the dead letters elsewhere",
         kills: [
             "replay::RPL-6::replay_touches_no_state_of_other_groups",
+            "replay::RPL-6::replay_leaves_other_groups_alone",
+            "replay::RPL-6::replay_of_one_partition_touches_no_state_elsewhere",
         ],
     },
     faulty! {
@@ -61,6 +65,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "what is claimable to be [(0, 6)]",
         kills: [
             "replay::RPL-6::replay_touches_no_state_of_other_groups",
+            "replay::RPL-6::replay_leaves_other_groups_alone",
         ],
     },
     faulty! {
@@ -82,6 +87,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "StaleLease",
         kills: [
             "reset::RPL-6::reset_touches_no_state_of_other_groups",
+            "reset::RPL-6::reset_leaves_other_groups_alone",
+            "reset::RPL-6::reset_of_one_partition_touches_no_state_elsewhere",
         ],
     },
     faulty! {
@@ -89,6 +96,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "what is claimable to be [(0, 6)]",
         kills: [
             "reset::RPL-6::reset_touches_no_state_of_other_groups",
+            "reset::RPL-6::reset_leaves_other_groups_alone",
+            "reset::RPL-6::reset_of_one_partition_touches_no_state_elsewhere",
         ],
     },
     faulty! {
@@ -96,6 +105,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the dead letters elsewhere",
         kills: [
             "reset::RPL-6::reset_touches_no_state_of_other_groups",
+            "reset::RPL-6::reset_leaves_other_groups_alone",
         ],
     },
     faulty! {
@@ -110,6 +120,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "StaleLease",
         kills: [
             "lifecycle::STR-5::making_indexes_again_touches_no_state",
+            "lifecycle::STR-5::making_indexes_again_keeps_deliveries",
         ],
     },
     faulty! {
@@ -124,6 +135,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the dead letters elsewhere",
         kills: [
             "lifecycle::STR-5::making_indexes_again_touches_no_state",
+            "lifecycle::STR-5::making_indexes_again_keeps_deliveries",
         ],
     },
 ];

@@ -18,6 +18,10 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "wakeup::OPS-4::work_that_is_there_is_told",
             "wakeup::OPS-4::a_replay_is_told",
+            "wakeup::OPS-4::a_reset_is_told",
+            "wakeup::OPS-4::an_ended_delay_is_told",
+            "wakeup::OPS-4::an_expired_lease_is_told",
+            "wakeup::OPS-4::any_timeout_may_be_given",
             "wakeup::OPS-4::work_that_was_given_back_is_told",
         ],
     },
@@ -27,6 +31,9 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "wakeup::OPS-4::work_that_was_given_back_is_told",
             "wakeup::OPS-4::a_replay_is_told",
+            "wakeup::OPS-4::a_reset_is_told",
+            "wakeup::OPS-4::an_ended_delay_is_told",
+            "wakeup::OPS-4::an_expired_lease_is_told",
         ],
     },
     faulty! {
@@ -35,6 +42,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "wakeup::OPS-4::an_append_ends_the_wait",
             "wakeup::OPS-4::an_append_by_another_handle_ends_the_wait",
+            "wakeup::OPS-4::any_timeout_may_be_given",
         ],
     },
     faulty! {
@@ -42,13 +50,18 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the claimable sequences",
         kills: [
             "wakeup::OPS-4::waiting_claims_nothing",
+            "wakeup::OPS-4::an_ended_delay_is_told",
+            "wakeup::OPS-4::an_expired_lease_is_told",
             "wakeup::OPS-4::waiting_leaves_leases_alone",
         ],
     },
     faulty! {
         WaitReclaimsTheExpired: "waiting takes expired leases away",
         says: "the last operation to succeed",
-        kills: ["wakeup::OPS-4::waiting_leaves_leases_alone"],
+        kills: [
+            "wakeup::OPS-4::waiting_leaves_leases_alone",
+            "wakeup::OPS-4::an_expired_lease_is_told",
+        ],
     },
     faulty! {
         WaitHasNoEnd: "waiting does not end before there is work",

@@ -56,13 +56,18 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
     faulty! {
         LateExpiryOverflows: "a lease that would end after the highest timestamp cannot be made",
         says: "the last operation to succeed",
-        kills: ["delivery::DLV-8::no_lease_outlasts_the_highest_timestamp"],
+        kills: [
+            "delivery::DLV-8::no_lease_outlasts_the_highest_timestamp",
+            "leases::LSE-4::at_the_highest_timestamp_every_lease_has_ended",
+            "settling::DLQ-1::no_delay_goes_beyond_the_highest_timestamp",
+        ],
     },
     faulty! {
         ReclaimKeepsTheConsumer: "a reclaimed event is still its first consumer's",
         says: "the consumer",
         kills: [
             "delivery::DLV-8::each_claim_has_its_own_time_and_consumer",
+            "delivery::DLV-3::ten_thousand_events_may_be_open",
             "leases::LSE-5::reclaiming_gives_a_new_lease_and_the_next_attempt",
         ],
     },
@@ -71,6 +76,7 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
         says: "leased_at",
         kills: [
             "delivery::DLV-8::each_claim_has_its_own_time_and_consumer",
+            "delivery::DLV-3::ten_thousand_events_may_be_open",
             "leases::LSE-5::reclaiming_gives_a_new_lease_and_the_next_attempt",
         ],
     },

@@ -28,6 +28,7 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
             "delivery::DLV-3::a_fetch_gives_no_more_than_its_limit",
             "delivery::DLV-3::a_fetch_stays_in_its_partitions",
             "delivery::DLV-3::a_selection_is_looked_through_and_no_other",
+            "delivery::DLV-3::ten_thousand_events_may_be_open",
             "delivery::DLV-4::each_partition_comes_in_order",
             "delivery::DLV-5::a_busy_partition_starves_no_other",
             "delivery::DLV-5::a_retried_event_starves_no_other_partition",

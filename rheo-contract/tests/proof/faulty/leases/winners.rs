@@ -19,6 +19,7 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
             "batches::LSE-8::a_bad_lease_in_a_batch_neither_blocks_nor_carries_the_others",
             "batches::LSE-8::a_stale_and_a_current_lease_of_one_event_stay_apart",
             "batches::LSE-8::each_result_is_that_of_its_lease",
+            "batches::LSE-8::hundreds_of_leases_are_over_after_one_batch",
             "batches::LSE-8::hundreds_of_leases_settle_in_one_batch",
             "batches::LSE-8::one_batch_settles_in_several_partitions",
             "batches::LSE-8::one_batch_settles_in_several_streams_and_groups",

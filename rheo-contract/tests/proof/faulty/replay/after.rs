@@ -49,6 +49,7 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
             "replay::RPL-1::attempts_begin_again_after_a_replay",
             "replay::RPL-2::replays_at_random_follow_the_rules",
             "replay::RPL-4::chosen_events_are_reopened_in_every_state",
+            "replay::RPL-6::replay_touches_no_state_of_other_groups",
         ],
     },
     faulty! {
@@ -57,7 +58,9 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
         kills: [
             "replay::RPL-1::replay_ends_the_wait_of_a_retry",
             "replay::RPL-4::chosen_events_are_reopened_in_every_state",
+            "replay::RPL-6::replay_touches_no_state_of_other_groups",
             "reset::RPL-5::reset_starts_again_from_the_beginning",
+            "reset::RPL-6::reset_touches_no_state_of_other_groups",
         ],
     },
     faulty! {
@@ -173,6 +176,7 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
             "input::ERR-8::a_replay_out_of_range_is_invalid",
             "replay::ERR-8::replay_of_a_partition_out_of_range_reopens_nothing",
             "replay::RPL-1::replay_of_no_partition_changes_nothing",
+            "replay::RPL-6::replay_of_one_partition_touches_no_state_elsewhere",
         ],
     },
     faulty! {
@@ -196,6 +200,9 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
         kills: [
             "replay::RPL-1::dead_letters_above_are_gone_and_those_below_stay",
             "replay::RPL-1::a_replayed_dead_letter_that_dies_again_is_one_dead_letter",
+            "replay::RPL-6::replay_of_chosen_events_touches_no_state_elsewhere",
+            "replay::RPL-6::replay_of_one_partition_touches_no_state_elsewhere",
+            "replay::RPL-6::replay_touches_no_state_of_other_groups",
         ],
     },
     faulty! {

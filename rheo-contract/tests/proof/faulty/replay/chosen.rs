@@ -36,6 +36,7 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
             "replay::RPL-4::below_the_start_the_frontier_falls_to_below_the_chosen_event",
             "replay::RPL-4::chosen_events_are_reopened_in_their_own_partitions",
             "replay::RPL-4::the_frontier_falls_to_below_the_lowest_chosen_event",
+            "replay::RPL-6::replay_of_chosen_events_touches_no_state_elsewhere",
         ],
     },
     faulty! {
@@ -112,6 +113,7 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
         kills: [
             "replay::RPL-4::chosen_events_are_reopened_in_their_own_partitions",
             "replay::RPL-4::an_unknown_id_reopens_nothing",
+            "replay::RPL-6::replay_of_chosen_events_touches_no_state_elsewhere",
         ],
     },
     faulty! {
@@ -124,6 +126,7 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
             "replay::RPL-4::chosen_events_are_reopened_in_every_state",
             "replay::RPL-4::the_frontier_falls_to_below_the_lowest_chosen_event",
             "replay::RPL-6::replay_leaves_other_groups_alone",
+            "replay::RPL-6::replay_touches_no_state_of_other_groups",
         ],
     },
 ];

@@ -12,13 +12,20 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
     faulty! {
         ReplayIsForAllGroups: "a replay is done for every group of the stream",
         says: "the lease is stale",
-        kills: ["replay::RPL-6::replay_leaves_other_groups_alone"],
+        kills: [
+            "replay::RPL-6::replay_leaves_other_groups_alone",
+            "replay::RPL-6::replay_of_chosen_events_touches_no_state_elsewhere",
+            "replay::RPL-6::replay_of_one_partition_touches_no_state_elsewhere",
+            "replay::RPL-6::replay_touches_no_state_of_other_groups",
+        ],
     },
     faulty! {
         ReplayAppendsAgain: "a replay appends the events to the log again",
         says: "the log to be equal",
         kills: [
             "replay::RPL-6::replay_leaves_the_log_alone",
+            "distribution::DST-1::a_replay_elsewhere_is_seen",
+            "durability::DUR-1::a_replay_survives",
             "leases::LSE-2::a_lease_from_before_a_replay_is_stale",
             "log::LOG-4::replay_and_reset_change_no_event",
             "replay::RPL-1::a_group_that_started_at_the_end_can_go_back",
@@ -40,13 +47,13 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
             "replay::RPL-3::replay_before_anything_was_claimed_changes_nothing",
             "replay::RPL-3::replay_beyond_what_was_claimed_skips_nothing",
             "replay::RPL-6::replay_leaves_other_groups_alone",
+            "replay::RPL-6::replay_of_one_partition_touches_no_state_elsewhere",
+            "replay::RPL-6::replay_touches_no_state_of_other_groups",
             "replay::RPL-7::acks_that_race_a_replay_lose_no_event",
             "replay::RPL-7::fetches_that_race_a_replay_lose_no_event",
             "replay::RPL-7::no_batch_of_leases_from_before_settles_after",
             "reset::RPL-5::a_group_that_was_reset_forward_can_be_replayed",
             "streams::STR-4::going_back_on_one_stream_leaves_the_other",
-            "distribution::DST-1::a_replay_elsewhere_is_seen",
-            "durability::DUR-1::a_replay_survives",
         ],
     },
 ];

@@ -52,6 +52,7 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
         says: "the claimable places",
         kills: [
             "reset::RPL-5::each_partition_is_reset_after_its_own_sequence",
+            "reset::RPL-5::a_partition_that_the_start_does_not_name_starts_at_its_beginning",
         ],
     },
     faulty! {
@@ -59,6 +60,7 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
         says: "the claimable places",
         kills: [
             "reset::RPL-5::each_partition_is_reset_after_its_own_sequence",
+            "reset::RPL-5::a_partition_that_the_start_does_not_name_starts_at_its_beginning",
         ],
     },
 ];

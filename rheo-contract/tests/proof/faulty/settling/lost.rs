@@ -19,11 +19,6 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
         says: "no claimable event",
         kills: [
             "settling::DLQ-3::an_event_that_kills_its_consumers_is_not_handed_out_for_ever",
-            "settling::DLQ-3::a_lease_lost_at_the_last_attempt_becomes_a_dead_letter",
-            "settling::DLQ-3::a_lease_lost_at_the_last_attempt_lets_the_frontier_pass",
-            "settling::DLQ-3::an_empty_fetch_leaves_nothing_used_up",
-            "settling::DLQ-3::once_it_is_given_up_on_the_last_lease_is_stale",
-            "settling::DLQ-3::used_up_events_do_not_fill_a_fetch",
             "dead_letters::DLQ-5::an_expiry_at_the_last_attempt_makes_a_whole_dead_letter",
             "dead_letters::DLQ-6::a_dead_letter_is_not_delivered_again",
             "dead_letters::DLQ-6::a_dead_letter_lets_the_frontier_pass",
@@ -31,6 +26,13 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
             "durability::DUR-1::max_attempts_survives",
             "inspect::OPS-3::group_info_counts_dead_letters",
             "inspect::OPS-3::group_info_gives_names_and_max_attempts",
+            "settling::DLQ-3::a_lease_lost_at_the_last_attempt_becomes_a_dead_letter",
+            "settling::DLQ-3::a_lease_lost_at_the_last_attempt_lets_the_frontier_pass",
+            "settling::DLQ-3::all_used_up_events_become_dead_letters_whatever_the_limit",
+            "settling::DLQ-3::an_empty_fetch_leaves_nothing_used_up",
+            "settling::DLQ-3::once_it_is_given_up_on_the_last_lease_is_stale",
+            "settling::DLQ-3::used_up_events_are_never_handed_out_whatever_the_limit",
+            "settling::DLQ-3::used_up_events_do_not_fill_a_fetch",
         ],
     },
     faulty! {
@@ -38,9 +40,10 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
         says: "the number of dead letters to be 1",
         kills: [
             "settling::DLQ-3::a_lease_lost_at_the_last_attempt_becomes_a_dead_letter",
-            "settling::DLQ-3::an_empty_fetch_leaves_nothing_used_up",
             "dead_letters::DLQ-5::an_expiry_at_the_last_attempt_makes_a_whole_dead_letter",
             "inspect::OPS-3::group_info_counts_dead_letters",
+            "settling::DLQ-3::all_used_up_events_become_dead_letters_whatever_the_limit",
+            "settling::DLQ-3::an_empty_fetch_leaves_nothing_used_up",
         ],
     },
     faulty! {
@@ -83,8 +86,10 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
         says: "the sequences of a single fetch to be [21]",
         kills: [
             "settling::DLQ-3::used_up_events_do_not_fill_a_fetch",
-            "settling::DLQ-3::an_empty_fetch_leaves_nothing_used_up",
             "inspect::OPS-3::group_info_counts_dead_letters",
+            "settling::DLQ-3::all_used_up_events_become_dead_letters_whatever_the_limit",
+            "settling::DLQ-3::an_empty_fetch_leaves_nothing_used_up",
+            "settling::DLQ-3::used_up_events_are_never_handed_out_whatever_the_limit",
         ],
     },
     faulty! {
@@ -93,6 +98,7 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
         kills: [
             "settling::DLQ-3::an_empty_fetch_leaves_nothing_used_up",
             "inspect::OPS-3::group_info_counts_dead_letters",
+            "settling::DLQ-3::all_used_up_events_become_dead_letters_whatever_the_limit",
         ],
     },
     faulty! {
