@@ -72,7 +72,6 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the last operation to succeed",
         kills: [
             "capabilities::CAP-6::a_batch_is_refused",
-            "delivery::DLV-3::ten_thousand_events_may_be_open",
             "input::ERR-6::nothing_to_do_excuses_no_missing_stream",
             "input::ERR-6::the_stream_is_looked_up_before_the_group",
             "input::ERR-8::an_append_out_of_range_is_invalid",

@@ -298,7 +298,6 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the last operation to succeed",
         kills: [
             "log::LOG-3::a_batch_of_one_is_an_append",
-            "delivery::DLV-3::ten_thousand_events_may_be_open",
             "input::ERR-6::the_stream_is_looked_up_before_the_group",
             "input::ERR-8::an_append_out_of_range_is_invalid",
             "lifecycle::ERR-7::a_closed_handle_makes_and_appends_nothing",
