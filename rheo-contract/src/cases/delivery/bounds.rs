@@ -51,7 +51,7 @@ async fn append_many(stream: &Stream, count: usize) -> Outcome {
     };
     let mut left = count;
     while left > 0 {
-        let size = left.min(most as usize);
+        let size = left.min(most);
         let mut batch: Vec<NewEvent> = (0..size).map(|_| stream.t.new_event()).collect();
         match batch.len() {
             1 => drop(stream.append_event(batch.remove(0)).await?),
