@@ -277,7 +277,7 @@ pub(super) async fn of_concurrent_creators_of_a_group_one_wins(t: Fixture) -> Ou
         for result in created.await? {
             match result {
                 Ok(after) => winners.push(after),
-                lost => drop(expect_error(lost, ErrorKind::AlreadyExists)?),
+                lost => drop(expect_error(lost.map(drop), ErrorKind::AlreadyExists)?),
             }
         }
 

@@ -122,7 +122,7 @@ pub(super) async fn concurrent_renewals_undo_no_settle(t: Fixture) -> Outcome {
             match result {
                 Ok(Some(renewed)) => last = last.max(renewed.expires_at),
                 Ok(None) => {}
-                late => drop(expect_error(late, ErrorKind::StaleLease)?),
+                late => drop(expect_error(late.map(drop), ErrorKind::StaleLease)?),
             }
         }
 
