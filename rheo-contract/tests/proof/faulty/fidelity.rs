@@ -399,4 +399,67 @@ pub(super) const FAULTY: &[Faulty] = &[
             "input::LOG-8::the_longest_payload_is_taken_and_no_longer_one",
         ],
     },
+    faulty! {
+        ObjectsOf1000FieldsAreRefused: "objects of more than 1,000 fields are refused",
+        says: "the last operation to succeed",
+        kills: [
+            "fidelity::LOG-8::many_fields_and_long_names_come_back",
+        ],
+    },
+    faulty! {
+        FieldNamesAreCutAt1000Bytes: "field names are cut at 1,000 bytes",
+        says: "the payload",
+        kills: [
+            "fidelity::LOG-8::many_fields_and_long_names_come_back",
+        ],
+    },
+    faulty! {
+        ArraysAreCutAt8192: "arrays are cut after 8,192 items",
+        says: "the payload",
+        kills: [
+            "fidelity::LOG-8::a_long_array_comes_back_in_order",
+        ],
+    },
+    faulty! {
+        MetadataIsLostFromThe11thOfABatch: "from the 11th event of a batch on, metadata is lost",
+        says: "the appended event",
+        kills: [
+            "fidelity::LOG-5::every_event_of_a_large_batch_is_whole",
+        ],
+    },
+    faulty! {
+        MetadataIsLostFromThe101stOfABatch: "from the 101st event of a batch on, metadata is lost",
+        says: "the appended event",
+        kills: [
+            "fidelity::LOG-5::every_event_of_a_large_batch_is_whole",
+        ],
+    },
+    faulty! {
+        KeysAreLostFromThe251stOfABatch: "from the 251st event of a batch on, keys are lost",
+        says: "the appended event",
+        kills: [
+            "fidelity::LOG-5::every_event_of_a_large_batch_is_whole",
+        ],
+    },
+    faulty! {
+        ABatchHasTheTypeOfItsFirst: "all events of a batch have the type of the first",
+        says: "the appended event",
+        kills: [
+            "fidelity::LOG-5::every_event_of_a_large_batch_is_whole",
+        ],
+    },
+    faulty! {
+        ABatchHasTheMetadataOfItsFirst: "all metadata of a batch is that of the first",
+        says: "the appended event",
+        kills: [
+            "fidelity::LOG-5::every_event_of_a_large_batch_is_whole",
+        ],
+    },
+    faulty! {
+        LargeBatchesAreAnsweredWithALaterTime: "from its 11th event on, a batch is answered with a later time than is kept",
+        says: "the timestamp",
+        kills: [
+            "fidelity::LOG-5::every_event_of_a_large_batch_is_whole",
+        ],
+    },
 ];

@@ -266,6 +266,27 @@ pub(super) const FAULTY: &[Faulty] = &[
             "inspect::ERR-6::group_info_looks_for_the_stream_before_the_group",
         ],
     },
+    faulty! {
+        BatchesOf4MegabytesFail: "batches above 4 MiB fail, and no limit is declared",
+        says: "the last operation to succeed",
+        kills: [
+            "input::LOG-8::a_batch_of_as_many_bytes_as_allowed_is_taken_and_no_larger_one",
+        ],
+    },
+    faulty! {
+        BatchesOf16MegabytesAreInvalid: "batches above 16 MiB are invalid, and no limit is declared",
+        says: "the last operation to succeed",
+        kills: [
+            "input::LOG-8::a_batch_of_as_many_bytes_as_allowed_is_taken_and_no_larger_one",
+        ],
+    },
+    faulty! {
+        DeclaredBatchBytesAreUnchecked: "a declared limit of bytes in a batch is not checked",
+        says: "Err(Invalid)",
+        kills: [
+            "input::LOG-8::a_batch_of_as_many_bytes_as_allowed_is_taken_and_no_larger_one",
+        ],
+    },
 ];
 
 fn is<T>(result: &Result<T>, kind: ErrorKind) -> bool {

@@ -145,6 +145,34 @@ pub(super) const FAULTY: &[Faulty] = &[
             "input::ERR-6::the_stream_is_looked_up_before_the_group",
         ],
     },
+    faulty! {
+        ListsOfStreamsAreCutAt100: "lists of streams are cut at 100",
+        says: "the streams",
+        kills: [
+            "inspect::OPS-1::more_than_a_hundred_streams_are_listed",
+        ],
+    },
+    faulty! {
+        StreamsAfterIsCutAt250Bytes: "the name that a list goes on from is cut at 250 bytes",
+        says: "the streams above",
+        kills: [
+            "inspect::OPS-1::more_than_a_hundred_streams_are_listed",
+        ],
+    },
+    faulty! {
+        ListsOfGroupsAreCutAt100: "lists of groups are cut at 100",
+        says: "the groups",
+        kills: [
+            "inspect::OPS-2::more_than_a_hundred_groups_are_listed",
+        ],
+    },
+    faulty! {
+        AGroupsPageIs50ByDefault: "a page of groups is 50 by default",
+        says: "the groups by default",
+        kills: [
+            "inspect::OPS-2::more_than_a_hundred_groups_are_listed",
+        ],
+    },
 ];
 
 #[derive(Default)]
@@ -638,4 +666,80 @@ impl Defect for InfoLooksForTheGroupAlone {
 /// Every stream, as it is.
 fn all<Name>() -> ListOptions<Name> {
     ListOptions::new().with_limit(u32::MAX)
+}
+
+#[derive(Default)]
+struct ListsOfStreamsAreCutAt100;
+
+#[async_trait]
+impl Defect for ListsOfStreamsAreCutAt100 {
+    async fn list_streams(
+        &self,
+        real: &Real,
+        options: &ListOptions<StreamName>,
+    ) -> Result<Vec<StreamInfo>> {
+        let limit = options.limit.min(100);
+        real.backend
+            .list_streams(&options.clone().with_limit(limit))
+            .await
+    }
+}
+
+#[derive(Default)]
+struct ListsOfGroupsAreCutAt100;
+
+#[async_trait]
+impl Defect for ListsOfGroupsAreCutAt100 {
+    async fn list_groups(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        options: &ListOptions<GroupName>,
+    ) -> Result<Vec<GroupName>> {
+        let limit = options.limit.min(100);
+        real.backend
+            .list_groups(stream, &options.clone().with_limit(limit))
+            .await
+    }
+}
+
+#[derive(Default)]
+struct StreamsAfterIsCutAt250Bytes;
+
+#[async_trait]
+impl Defect for StreamsAfterIsCutAt250Bytes {
+    async fn list_streams(
+        &self,
+        real: &Real,
+        options: &ListOptions<StreamName>,
+    ) -> Result<Vec<StreamInfo>> {
+        let mut options = options.clone();
+        options.after = options.after.map(|after| {
+            let name = after.as_str();
+            StreamName::new(&name[..name.floor_char_boundary(250)]).unwrap_or(after)
+        });
+        real.backend.list_streams(&options).await
+    }
+}
+
+#[derive(Default)]
+struct AGroupsPageIs50ByDefault;
+
+#[async_trait]
+impl Defect for AGroupsPageIs50ByDefault {
+    async fn list_groups(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        options: &ListOptions<GroupName>,
+    ) -> Result<Vec<GroupName>> {
+        let limit = if options.limit == 100 {
+            50
+        } else {
+            options.limit
+        };
+        real.backend
+            .list_groups(stream, &options.clone().with_limit(limit))
+            .await
+    }
 }

@@ -1,5 +1,6 @@
 //! Defects that the cases of `log` are there for.
 
+mod batch_ids;
 mod batches;
 mod ids;
 mod immutability;
@@ -7,6 +8,7 @@ mod reading;
 mod routing;
 mod sequences;
 
+use self::batch_ids::*;
 use self::batches::*;
 use self::ids::*;
 use self::immutability::*;
@@ -619,6 +621,83 @@ pub(super) const FAULTY: &[Faulty] = &[
             "input::ERR-6::nothing_to_do_excuses_no_bad_input",
             "input::ERR-6::nothing_to_do_excuses_no_missing_stream",
             "unavailable::ERR-6::no_store_comes_before_nothing_to_do",
+        ],
+    },
+    faulty! {
+        ReadsAreCutAt1000: "reads are cut at 1,000 events",
+        says: "the sequences",
+        kills: [
+            "log::LOG-9::a_read_gives_1500_events",
+        ],
+    },
+    faulty! {
+        ReadsAreCutAtAMegabyte: "reads are cut at a megabyte",
+        says: "the sequences of long events",
+        kills: [
+            "log::LOG-9::a_read_gives_3_megabytes",
+        ],
+    },
+    faulty! {
+        AfterIsReadIn32Bits: "of `after` the lower 32 bits count",
+        says: "the sequences above",
+        kills: [
+            "log::LOG-9::a_read_gives_what_is_above_after",
+        ],
+    },
+    faulty! {
+        IdsOfABatchAreNotNoted: "an id that a batch wrote is taken again by an append",
+        says: "Err(AlreadyExists)",
+        kills: [
+            "log::LOG-7::every_id_of_a_batch_is_taken",
+        ],
+    },
+    faulty! {
+        JustTheFirstIdOfABatchIsNoted: "of a batch's ids all but the first are taken again",
+        says: "Err(AlreadyExists)",
+        kills: [
+            "log::LOG-7::every_id_of_a_batch_is_taken",
+        ],
+    },
+    faulty! {
+        TheLastIdOfABatchIsNotNoted: "the last id of a batch is taken again by an append",
+        says: "Err(AlreadyExists)",
+        kills: [
+            "log::LOG-7::every_id_of_a_batch_is_taken",
+        ],
+    },
+    faulty! {
+        BatchesAreNotComparedWithBatches: "an id that a batch wrote is taken again by a batch",
+        says: "Err(AlreadyExists)",
+        kills: [
+            "log::LOG-7::every_id_of_a_batch_is_taken",
+        ],
+    },
+    faulty! {
+        IdsOfABatchAreNotedByPartition: "an id that a batch wrote is taken again in another partition",
+        says: "Err(AlreadyExists)",
+        kills: [
+            "log::LOG-7::every_id_of_a_batch_is_taken_in_every_partition",
+        ],
+    },
+    faulty! {
+        IdsOfBatchesAreUniqueEverywhere: "a batch with an id of another stream is refused",
+        says: "the last operation to succeed",
+        kills: [
+            "log::LOG-7::one_batch_may_be_in_many_streams",
+        ],
+    },
+    faulty! {
+        KeysAreHashedTo255Bytes: "of a key the first 255 bytes are hashed",
+        says: "the partition of a key",
+        kills: [
+            "log::LOG-6::a_long_key_is_hashed_to_its_end",
+        ],
+    },
+    faulty! {
+        PartitionsOfABatchAreOneDigit: "of a partition in a batch the first digit counts",
+        says: "the partitions",
+        kills: [
+            "log::LOG-6::a_batch_finds_partitions_above_9",
         ],
     },
 ];

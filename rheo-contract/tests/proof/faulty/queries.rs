@@ -3,12 +3,14 @@
 mod bounds;
 mod cursors;
 mod filters;
+mod lost;
 mod order;
 mod values;
 
 use self::bounds::*;
 use self::cursors::*;
 use self::filters::*;
+use self::lost::*;
 use self::order::*;
 use self::values::*;
 use super::Faulty;
@@ -507,6 +509,237 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the sequences still claimable",
         kills: [
             "queries::QRY-4::queries_change_nothing_for_groups",
+        ],
+    },
+    faulty! {
+        TypeIsLostOnLaterPages: "later pages are not filtered by type",
+        says: "sequence and partition by",
+        kills: [
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+        ],
+    },
+    faulty! {
+        KeyIsLostOnLaterPagesDescending: "later pages in descending order are not filtered by key",
+        says: "sequence and partition by",
+        kills: [
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+        ],
+    },
+    faulty! {
+        PayloadIsLostOnLaterPagesByTimestamp: "later pages by timestamp are not filtered by payload",
+        says: "sequence and partition by",
+        kills: [
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+        ],
+    },
+    faulty! {
+        MetadataIsLostInARangeOfTime: "with a bound of time, metadata filters play no part",
+        says: "sequence and partition by",
+        kills: [
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+        ],
+    },
+    faulty! {
+        OneFieldIsLostOnLaterPages: "later pages are filtered by one of two payload fields",
+        says: "sequence and partition by",
+        kills: [
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+        ],
+    },
+    faulty! {
+        PartitionIsLostWhereThereIsAType: "with a type, the partition plays no part",
+        says: "sequence and partition by",
+        kills: [
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+        ],
+    },
+    faulty! {
+        PartitionIsLostByTimestamp: "by timestamp, the partition plays no part",
+        says: "sequence and partition by",
+        kills: [
+            "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+        ],
+    },
+    faulty! {
+        AfterIsLostWhereThereIsAKey: "with a key, after_sequence plays no part",
+        says: "sequence and partition by",
+        kills: [
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+        ],
+    },
+    faulty! {
+        UntilSequenceIsLostOnLaterPages: "later pages go beyond until_sequence",
+        says: "sequence and partition by",
+        kills: [
+            "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+        ],
+    },
+    faulty! {
+        UntilSequenceIsLostByTimestamp: "by timestamp, until_sequence plays no part",
+        says: "sequence and partition by",
+        kills: [
+            "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+        ],
+    },
+    faulty! {
+        CursorTakesThePlaceOfFrom: "on later pages the cursor takes the place of `from`",
+        says: "sequence and partition by",
+        kills: [
+            "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+        ],
+    },
+    faulty! {
+        CursorTakesThePlaceOfUntil: "on later pages the cursor takes the place of `until`",
+        says: "sequence and partition by",
+        kills: [
+            "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+        ],
+    },
+    faulty! {
+        TimesAreLostDescending: "by descending timestamp, the range of time plays no part",
+        says: "sequence and partition by",
+        kills: [
+            "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+        ],
+    },
+    faulty! {
+        FilteredPagesGoOnAtTheNextTimestamp: "with a type, pages by timestamp go on at the next timestamp",
+        says: "sequence and partition by",
+        kills: [
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+        ],
+    },
+    faulty! {
+        SequenceTiesComeByPartitionAsText: "equal sequences come by partition as text",
+        says: "sequence and partition by",
+        kills: [
+            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
+        ],
+    },
+    faulty! {
+        TimeTiesComeByPartitionAsText: "equal timestamps and sequences come by partition as text",
+        says: "sequence and partition by",
+        kills: [
+            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
+        ],
+    },
+    faulty! {
+        CursorHoldsThePartitionAsText: "pages go on where the partition is above as text",
+        says: "sequence and partition by",
+        kills: [
+            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
+        ],
+    },
+    faulty! {
+        SequencesAreBoundIn32Bits: "of after_sequence the lower 32 bits count",
+        says: "the sequences above",
+        kills: [
+            "queries::QRY-1::a_sequence_range_is_exclusive_below_and_inclusive_above",
+        ],
+    },
+    faulty! {
+        UntilSequenceIsSigned32Bits: "an until_sequence above 31 bits is negative",
+        says: "the sequences up to",
+        kills: [
+            "queries::QRY-1::a_sequence_range_is_exclusive_below_and_inclusive_above",
+        ],
+    },
+    faulty! {
+        PagesAreCutAt1000: "pages are cut at 1,000 events",
+        says: "the sequences of one page",
+        kills: [
+            "queries::QRY-3::a_page_holds_1500_events",
+        ],
+    },
+    faulty! {
+        PagesAreCutAtAMegabyte: "pages are cut at a megabyte",
+        says: "the number of long events",
+        kills: [
+            "queries::QRY-3::a_page_holds_3_megabytes",
+        ],
+    },
+    faulty! {
+        TypesAreComparedTo64Bytes: "of a type the first 64 bytes are compared",
+        says: "the sequences of a type",
+        kills: [
+            "queries::QRY-1::long_types_are_compared_to_their_end",
+        ],
+    },
+    faulty! {
+        KeysAreComparedTo767Bytes: "of a key the first 767 bytes are compared",
+        says: "the sequences of a key",
+        kills: [
+            "queries::QRY-1::long_keys_are_compared_to_their_end",
+        ],
+    },
+    faulty! {
+        TextsAreComparedTo255Bytes: "of texts in fields the first 255 bytes are compared",
+        says: "the sequences with",
+        kills: [
+            "queries::QRY-1::long_texts_in_fields_are_compared_to_their_end",
+        ],
+    },
+    faulty! {
+        LongTextsAreComparedTo4000Bytes: "of texts in fields the first 4,000 bytes are compared",
+        says: "the sequences with",
+        kills: [
+            "queries::QRY-1::long_texts_in_fields_are_compared_to_their_end",
+        ],
+    },
+    faulty! {
+        FieldNamesAreComparedTo63Bytes: "of field names the first 63 bytes are compared",
+        says: "the sequences with",
+        kills: [
+            "queries::QRY-1::long_field_names_are_compared_to_their_end",
+        ],
+    },
+    faulty! {
+        NestedTextsAreComparedWithoutCase: "texts in arrays and objects are compared without case",
+        says: "the sequences with",
+        kills: [
+            "queries::QRY-1::what_is_nested_is_compared_exactly_too",
+        ],
+    },
+    faulty! {
+        TextsAreComparedWithoutBlanks: "blanks at the end of texts in fields play no part",
+        says: "the sequences with",
+        kills: [
+            "queries::QRY-1::what_is_nested_is_compared_exactly_too",
+        ],
+    },
+    faulty! {
+        AnEmptyTextIsNull: "an empty text equals null",
+        says: "the sequences with",
+        kills: [
+            "queries::QRY-1::an_empty_value_is_neither_null_nor_absent",
+        ],
+    },
+    faulty! {
+        AMissingFieldIsAnEmptyText: "a missing field equals an empty text",
+        says: "the sequences with",
+        kills: [
+            "queries::QRY-1::an_empty_value_is_neither_null_nor_absent",
+        ],
+    },
+    faulty! {
+        NestedNumbersAreComparedAsDoubles: "numbers in arrays and objects are compared as doubles",
+        says: "the sequences with",
+        kills: [
+            "queries::QRY-1::what_is_nested_is_compared_exactly_too",
+        ],
+    },
+    faulty! {
+        NestedArraysAreComparedAsSets: "arrays in objects are compared as sets",
+        says: "the sequences with",
+        kills: [
+            "queries::QRY-1::what_is_nested_is_compared_exactly_too",
+        ],
+    },
+    faulty! {
+        NestedNullsAreAbsent: "in objects, null equals absent",
+        says: "the sequences with",
+        kills: [
+            "queries::QRY-1::what_is_nested_is_compared_exactly_too",
         ],
     },
 ];

@@ -378,4 +378,18 @@ pub(super) const FAULTY: &[Faulty] = &[
             "log::LOG-7::one_id_may_be_in_two_streams",
         ],
     },
+    faulty! {
+        GroupsShareDeliveriesBy63Bytes: "groups whose names begin alike share their deliveries",
+        says: "the claimable sequences",
+        kills: [
+            "streams::STR-2::long_names_that_begin_alike_are_told_apart",
+        ],
+    },
+    faulty! {
+        StreamsAreReadBy127Bytes: "a stream is read by the first 127 bytes of its name",
+        says: "the log",
+        kills: [
+            "streams::STR-2::long_names_that_begin_alike_are_told_apart",
+        ],
+    },
 ];

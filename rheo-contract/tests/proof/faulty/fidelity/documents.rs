@@ -322,3 +322,34 @@ impl Defect for LimitIsOfTheStoredForm {
         real.backend.append_batch(stream, events).await
     }
 }
+
+stores!(ObjectsOf1000FieldsAreRefused, |document| {
+    match document
+        .as_object()
+        .is_some_and(|fields| fields.len() > 1_000)
+    {
+        true => Err(failed("too many fields")),
+        false => Ok(document),
+    }
+});
+
+stores!(FieldNamesAreCutAt1000Bytes, |document| {
+    let Value::Object(fields) = document else {
+        return Ok(document);
+    };
+    let cut = |name: String| name[..name.floor_char_boundary(1_000)].to_owned();
+    Ok(fields
+        .into_iter()
+        .map(|(name, value)| (cut(name), value))
+        .collect())
+});
+
+stores!(ArraysAreCutAt8192, |document| {
+    Ok(each(document, &|value| match value {
+        Value::Array(mut items) => {
+            items.truncate(8_192);
+            Value::Array(items)
+        }
+        other => other,
+    }))
+});

@@ -1,7 +1,7 @@
 //! Limits that are not the declared ones.
 
 use rheo_core::{
-    Capabilities, Error, Event, Guarantee, Limits, MAX_JSON_BYTES, Mechanism, NewEvent,
+    Capabilities, Cause, Error, Event, Guarantee, Limits, MAX_JSON_BYTES, Mechanism, NewEvent,
     OptionalOperation, Result, StreamName, async_trait,
 };
 
@@ -105,5 +105,47 @@ impl Defect for LimitsAreCheckedWhileWriting {
             return Err(beyond);
         }
         real.backend.append_batch(stream, events).await
+    }
+}
+
+/// Refuses batches that take more bytes than it declares.
+macro_rules! bounded {
+    ($type:ident, $most:expr, |$bytes:ident| $error:expr) => {
+        #[derive(Default)]
+        pub(super) struct $type;
+
+        #[async_trait]
+        impl Defect for $type {
+            async fn append_batch(
+                &self,
+                real: &Real,
+                stream: &StreamName,
+                events: Vec<NewEvent>,
+            ) -> Result<Vec<Event>> {
+                let bytes = |event: &NewEvent| event.payload.byte_len() + event.metadata.byte_len();
+                let $bytes: usize = events.iter().map(bytes).sum();
+                if $bytes > $most {
+                    return Err($error);
+                }
+                real.backend.append_batch(stream, events).await
+            }
+        }
+    };
+}
+
+bounded!(BatchesOf4MegabytesFail, 4 << 20, |_bytes| {
+    Error::Failed(Cause::new("the message is too large"))
+});
+
+bounded!(BatchesOf16MegabytesAreInvalid, 16 << 20, |bytes| {
+    Error::invalid("events", bytes, "at most 16777216 bytes")
+});
+
+#[derive(Default)]
+pub(super) struct DeclaredBatchBytesAreUnchecked;
+
+impl Defect for DeclaredBatchBytesAreUnchecked {
+    fn capabilities(&self, real: &Real) -> Capabilities {
+        limited(real, Limits::new().with_batch_bytes(4 << 20))
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use rheo_core::{
     ConsumerId, Error, Event, EventKey, EventType, Existing, FetchOptions, GroupName, GroupOptions,
-    Lease, NewEvent, Result, StreamName, StreamOptions, async_trait,
+    Lease, NewEvent, ReadOptions, Result, StreamName, StreamOptions, async_trait,
 };
 
 use crate::defect::{Defect, Real};
@@ -250,5 +250,79 @@ impl Defect for TypesLoseTheirBlanks {
             }
         }
         real.backend.append_batch(stream, events).await
+    }
+}
+
+fn cut(name: &str) -> &str {
+    &name[..name.floor_char_boundary(63)]
+}
+
+/// Groups whose names begin alike share one delivery state: that of the first.
+#[derive(Default)]
+pub(super) struct GroupsShareDeliveriesBy63Bytes(Mutex<Vec<(StreamName, GroupName)>>);
+
+#[async_trait]
+impl Defect for GroupsShareDeliveriesBy63Bytes {
+    async fn create_group(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        options: &GroupOptions,
+    ) -> Result<()> {
+        real.backend.create_group(stream, group, options).await?;
+        let mut made = self.0.lock().expect("not poisoned");
+        made.push((stream.clone(), group.clone()));
+        Ok(())
+    }
+    async fn fetch(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        options: &FetchOptions,
+    ) -> Result<Vec<Lease>> {
+        let made = self.0.lock().expect("not poisoned").clone();
+        let is_alike = |(of, name): &&(StreamName, GroupName)| {
+            of == stream && cut(name.as_str()) == cut(group.as_str())
+        };
+        let shared = made.iter().find(is_alike).map_or(group, |(_, name)| name);
+        let mut leases = real.backend.fetch(stream, shared, options).await?;
+        leases
+            .iter_mut()
+            .for_each(|lease| lease.group = group.clone());
+        Ok(leases)
+    }
+}
+
+/// Streams whose names begin alike are read as the first of them.
+#[derive(Default)]
+pub(super) struct StreamsAreReadBy127Bytes(Mutex<Vec<StreamName>>);
+
+#[async_trait]
+impl Defect for StreamsAreReadBy127Bytes {
+    async fn create_stream(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        options: &StreamOptions,
+    ) -> Result<()> {
+        real.backend.create_stream(stream, options).await?;
+        self.0.lock().expect("not poisoned").push(stream.clone());
+        Ok(())
+    }
+    async fn read(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        options: &ReadOptions,
+    ) -> Result<Vec<Event>> {
+        let made = self.0.lock().expect("not poisoned").clone();
+        let cut = |name: &StreamName| {
+            let name = name.as_str();
+            name[..name.floor_char_boundary(127)].to_owned()
+        };
+        let alike = made.iter().find(|name| cut(name) == cut(stream));
+        real.backend.read(alike.unwrap_or(stream), options).await
     }
 }
