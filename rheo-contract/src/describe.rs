@@ -10,6 +10,94 @@ use serde_json::Value;
 
 use crate::history::SHOWN;
 
+/// A value as the history shows it: what tells it from others, on one line.
+pub(crate) trait Brief {
+    /// The text.
+    fn brief(&self) -> String;
+}
+
+/// `Ok`, with what is in it.
+pub(crate) fn ok<T: Brief>(value: &T) -> String {
+    match value.brief() {
+        nothing if nothing.is_empty() => "Ok".to_owned(),
+        brief => format!("Ok({brief})"),
+    }
+}
+
+impl Brief for () {
+    fn brief(&self) -> String {
+        String::new()
+    }
+}
+
+impl Brief for Event {
+    fn brief(&self) -> String {
+        event_list(std::slice::from_ref(self))
+    }
+}
+
+impl Brief for Vec<Event> {
+    fn brief(&self) -> String {
+        event_list(self)
+    }
+}
+
+impl Brief for Page {
+    fn brief(&self) -> String {
+        let next = self.next.as_ref().map(|cursor| cursor.as_str());
+        format!("{}, next {next:?}", event_list(&self.events))
+    }
+}
+
+impl Brief for Lease {
+    fn brief(&self) -> String {
+        lease_list(std::slice::from_ref(self))
+    }
+}
+
+impl Brief for Vec<Lease> {
+    fn brief(&self) -> String {
+        lease_list(self)
+    }
+}
+
+impl Brief for Lag {
+    fn brief(&self) -> String {
+        let partition =
+            |p: &PartitionLag| format!("{:?} {}/{}", p.partition, p.frontier, p.high_watermark);
+        Shown(&self.partitions, partition).to_string()
+    }
+}
+
+impl Brief for Vec<DeadLetter> {
+    fn brief(&self) -> String {
+        let dead = |dead: &DeadLetter| {
+            let place = Place(&dead.event);
+            format!("{place} attempt {} {:?}", dead.attempt, dead.reason)
+        };
+        Shown(self, dead).to_string()
+    }
+}
+
+macro_rules! brief_as_debug {
+    ($($type:ty),+) => {
+        $(impl Brief for $type {
+            fn brief(&self) -> String {
+                format!("{self:?}")
+            }
+        })+
+    };
+}
+
+brief_as_debug!(
+    Capabilities,
+    GroupInfo,
+    RetryOutcome,
+    Vec<GroupName>,
+    Vec<StreamInfo>,
+    Wakeup
+);
+
 /// A list of at most eight shown items.
 pub(crate) struct Shown<'a, T, F>(pub(crate) &'a [T], pub(crate) F);
 

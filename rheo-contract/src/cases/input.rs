@@ -185,7 +185,7 @@ fn batch_of_bytes(limits: &Limits, bytes: usize) -> Outcome<Vec<NewEvent>> {
 
 /// A producer that collects for a while flushes megabytes at once.
 async fn a_batch_of_as_many_bytes_as_allowed_is_taken_and_no_larger_one(t: Fixture) -> Outcome {
-    const WITHOUT_A_LIMIT: usize = 32 << 20;
+    const WITHOUT_A_LIMIT: usize = 20 << 20;
     let stream = t.stream(1).await?;
     let limits = *t.capabilities().limits();
     let most = limits.batch_bytes.unwrap_or(WITHOUT_A_LIMIT);

@@ -227,7 +227,11 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         BatchesHaveABoundOfTheirOwn: "batches of more than 500 events fail, and no limit is declared",
         says: "the last operation to succeed",
-        kills: ["input::LOG-8::a_batch_up_to_the_limits_is_taken_and_no_longer_one"],
+        kills: [
+            "input::LOG-8::a_batch_up_to_the_limits_is_taken_and_no_longer_one",
+            "log::LOG-9::a_read_gives_1500_events",
+            "queries::QRY-3::a_page_holds_1500_events",
+        ],
     },
     faulty! {
         LimitsAreCheckedWhileWriting: "each event of a batch is checked when it is written",

@@ -32,7 +32,10 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         StreamsAfterIsInclusive: "a page of streams begins with the one given as after",
         says: "the streams above \"a\" to be [\"c\", \"e\"]",
-        kills: ["inspect::OPS-1::streams_are_listed_above_after"],
+        kills: [
+            "inspect::OPS-1::streams_are_listed_above_after",
+            "inspect::OPS-1::more_than_a_hundred_streams_are_listed",
+        ],
     },
     faulty! {
         StreamsAfterMustExist: "above a name that no stream has there are none",
@@ -57,7 +60,10 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         GroupsAfterIsInclusive: "a page of groups begins with the one given as after",
         says: "the groups above \"a\" to be [\"c\", \"e\"]",
-        kills: ["inspect::OPS-2::groups_are_listed_above_after"],
+        kills: [
+            "inspect::OPS-2::groups_are_listed_above_after",
+            "inspect::OPS-2::more_than_a_hundred_groups_are_listed",
+        ],
     },
     faulty! {
         GroupsAfterIsWithoutCase: "the bound of a page of groups is compared without regard to case",

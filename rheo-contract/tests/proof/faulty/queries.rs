@@ -29,6 +29,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the sequences with",
         kills: [
             "queries::QRY-1::a_query_by_type_gives_that_type_alone",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
             "streams::STR-2::types_and_keys_are_told_apart",
         ],
     },
@@ -68,6 +69,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "queries::QRY-1::payload_and_metadata_are_not_mixed_up",
             "queries::QRY-1::all_filters_must_match",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
         ],
     },
     faulty! {
@@ -82,6 +84,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "what matches all",
         kills: [
             "queries::QRY-1::all_filters_must_match",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
         ],
     },
     faulty! {
@@ -89,6 +92,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "what matches all",
         kills: [
             "queries::QRY-1::all_filters_must_match",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
         ],
     },
     faulty! {
@@ -96,6 +100,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "what matches all",
         kills: [
             "queries::QRY-1::all_filters_must_match",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
             "queries::QRY-1::payload_and_metadata_are_not_mixed_up",
         ],
     },
@@ -104,6 +109,9 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the sequences from",
         kills: [
             "queries::QRY-1::a_time_range_includes_both_ends",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
         ],
     },
     faulty! {
@@ -111,6 +119,9 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the sequences from",
         kills: [
             "queries::QRY-1::a_time_range_includes_both_ends",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
         ],
     },
     faulty! {
@@ -119,6 +130,9 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "queries::QRY-1::a_time_range_includes_both_ends",
             "queries::QRY-1::bounds_that_leave_nothing_give_an_empty_page",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
         ],
     },
     faulty! {
@@ -129,6 +143,9 @@ pub(super) const FAULTY: &[Faulty] = &[
             "log::LOG-10::an_appended_event_is_found_by_a_query_at_once",
             "queries::QRY-1::all_filters_must_match",
             "queries::QRY-1::bounds_that_leave_nothing_give_an_empty_page",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
             "queries::QRY-3::a_cursor_goes_on_under_other_filters",
         ],
     },
@@ -137,6 +154,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the sequences above",
         kills: [
             "queries::QRY-1::a_sequence_range_is_exclusive_below_and_inclusive_above",
+            "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
             "queries::QRY-3::a_cursor_goes_on_under_other_filters",
         ],
     },
@@ -220,6 +239,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the sequences with",
         kills: [
             "queries::QRY-1::values_of_different_types_differ",
+            "queries::QRY-1::an_empty_value_is_neither_null_nor_absent",
             "queries::QRY-1::arrays_are_compared_in_order_and_as_a_whole",
             "queries::QRY-1::numbers_are_compared_by_their_exact_value",
             "queries::QRY-1::objects_are_equal_in_any_order_and_as_a_whole",
@@ -230,6 +250,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the sequences with",
         kills: [
             "queries::QRY-1::values_of_different_types_differ",
+            "queries::QRY-1::an_empty_value_is_neither_null_nor_absent",
+            "queries::QRY-1::what_is_nested_is_compared_exactly_too",
         ],
     },
     faulty! {
@@ -237,6 +259,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the sequences with",
         kills: [
             "queries::QRY-1::null_is_not_absent",
+            "queries::QRY-1::an_empty_value_is_neither_null_nor_absent",
         ],
     },
     faulty! {
@@ -244,6 +267,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the sequences with",
         kills: [
             "queries::QRY-1::null_is_not_absent",
+            "queries::QRY-1::an_empty_value_is_neither_null_nor_absent",
             "queries::QRY-1::values_of_different_types_differ",
         ],
     },
@@ -260,6 +284,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the sequences with",
         kills: [
             "queries::QRY-1::numbers_are_compared_by_their_exact_value",
+            "queries::QRY-1::what_is_nested_is_compared_exactly_too",
         ],
     },
     faulty! {
@@ -268,6 +293,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "queries::QRY-1::objects_are_equal_in_any_order_and_as_a_whole",
             "queries::QRY-1::values_of_different_types_differ",
+            "queries::QRY-1::what_is_nested_is_compared_exactly_too",
         ],
     },
     faulty! {
@@ -317,6 +343,9 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "sequence and partition by",
         kills: [
             "queries::QRY-2::order_by_sequence_is_then_by_partition",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
             "queries::QRY-3::a_cursor_goes_on_under_other_filters",
             "queries::QRY-3::events_appended_meanwhile_disturb_no_page",
             "queries::QRY-3::paging_by_sequence_gives_every_event_once",
@@ -327,6 +356,9 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "sequence and partition by",
         kills: [
             "queries::QRY-2::order_by_sequence_is_then_by_partition",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
             "queries::QRY-3::a_cursor_goes_on_under_other_filters",
             "queries::QRY-3::events_appended_meanwhile_disturb_no_page",
             "queries::QRY-3::paging_by_sequence_gives_every_event_once",
@@ -337,6 +369,9 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "sequence and partition by",
         kills: [
             "queries::QRY-2::order_by_timestamp_is_then_by_sequence_and_partition",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
             "queries::QRY-3::events_appended_meanwhile_disturb_no_page",
             "queries::QRY-3::paging_by_timestamp_gives_every_event_once",
         ],
@@ -346,6 +381,9 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "sequence and partition by",
         kills: [
             "queries::QRY-2::timestamps_that_go_back_are_ordered_too",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
             "queries::QRY-3::timestamps_that_go_back_disturb_no_page",
         ],
     },
@@ -354,7 +392,10 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "sequence and partition by",
         kills: [
             "queries::QRY-2::order_by_timestamp_is_then_by_sequence_and_partition",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
             "queries::QRY-2::order_by_sequence_is_then_by_partition",
+            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
             "queries::QRY-2::timestamps_that_go_back_are_ordered_too",
             "queries::QRY-3::a_cursor_goes_on_under_other_filters",
             "queries::QRY-3::a_cursor_survives_serialization",
@@ -370,6 +411,9 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "sequence and partition in pages",
         kills: [
             "queries::QRY-3::paging_by_sequence_gives_every_event_once",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
             "queries::QRY-3::a_cursor_goes_on_under_other_filters",
             "queries::QRY-3::events_appended_meanwhile_disturb_no_page",
             "queries::QRY-3::pages_are_full",
@@ -380,6 +424,9 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "sequence and partition in pages",
         kills: [
             "queries::QRY-3::paging_by_timestamp_gives_every_event_once",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
             "queries::QRY-3::a_cursor_survives_serialization",
             "queries::QRY-3::events_appended_meanwhile_disturb_no_page",
             "queries::QRY-3::pages_are_full",
@@ -392,8 +439,13 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "paging to come to an end",
         kills: [
             "queries::QRY-3::paging_one_partition_gives_every_event_once",
+            "distribution::DST-1::a_cursor_goes_on_elsewhere",
+            "durability::DUR-1::a_cursor_survives",
             "queries::QRY-1::a_query_gives_100_unless_told",
             "queries::QRY-1::filters_come_before_the_limit",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
             "queries::QRY-3::a_cursor_goes_on_under_other_filters",
             "queries::QRY-3::a_cursor_is_valid_on_every_handle",
             "queries::QRY-3::a_cursor_may_be_used_again",
@@ -405,8 +457,6 @@ pub(super) const FAULTY: &[Faulty] = &[
             "queries::QRY-3::paging_by_timestamp_gives_every_event_once",
             "queries::QRY-3::timestamps_that_go_back_disturb_no_page",
             "streams::STR-4::queries_are_isolated",
-            "distribution::DST-1::a_cursor_goes_on_elsewhere",
-            "durability::DUR-1::a_cursor_survives",
         ],
     },
     faulty! {
@@ -530,6 +580,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "sequence and partition by",
         kills: [
             "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-3::pages_of_rare_events_are_full",
         ],
     },
     faulty! {
@@ -558,6 +609,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "sequence and partition by",
         kills: [
             "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
         ],
     },
     faulty! {
@@ -572,6 +625,9 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "sequence and partition by",
         kills: [
             "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
+            "queries::QRY-3::a_cursor_goes_on_under_other_filters",
         ],
     },
     faulty! {
@@ -579,6 +635,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "sequence and partition by",
         kills: [
             "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
         ],
     },
     faulty! {
@@ -586,6 +644,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "sequence and partition by",
         kills: [
             "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
         ],
     },
     faulty! {
@@ -593,6 +653,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "sequence and partition by",
         kills: [
             "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
         ],
     },
     faulty! {
@@ -600,6 +662,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "sequence and partition by",
         kills: [
             "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
         ],
     },
     faulty! {
@@ -614,6 +678,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "sequence and partition by",
         kills: [
             "queries::QRY-2::partitions_above_9_are_ordered_by_number",
+            "queries::QRY-3::a_cursor_goes_on_under_other_filters",
         ],
     },
     faulty! {
@@ -626,9 +691,7 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         CursorHoldsThePartitionAsText: "pages go on where the partition is above as text",
         says: "sequence and partition by",
-        kills: [
-            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
-        ],
+        kills: ["queries::QRY-2::partitions_above_9_are_ordered_by_number"],
     },
     faulty! {
         SequencesAreBoundIn32Bits: "of after_sequence the lower 32 bits count",
@@ -677,6 +740,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the sequences with",
         kills: [
             "queries::QRY-1::long_texts_in_fields_are_compared_to_their_end",
+            "queries::QRY-1::what_is_nested_is_compared_exactly_too",
         ],
     },
     faulty! {
@@ -705,6 +769,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the sequences with",
         kills: [
             "queries::QRY-1::what_is_nested_is_compared_exactly_too",
+            "queries::QRY-1::an_empty_value_is_neither_null_nor_absent",
+            "queries::QRY-1::values_of_different_types_differ",
         ],
     },
     faulty! {
@@ -712,6 +778,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the sequences with",
         kills: [
             "queries::QRY-1::an_empty_value_is_neither_null_nor_absent",
+            "queries::QRY-1::values_of_different_types_differ",
         ],
     },
     faulty! {
@@ -740,6 +807,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the sequences with",
         kills: [
             "queries::QRY-1::what_is_nested_is_compared_exactly_too",
+            "queries::QRY-1::objects_are_equal_in_any_order_and_as_a_whole",
         ],
     },
 ];

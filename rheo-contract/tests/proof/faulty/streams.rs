@@ -24,6 +24,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "durability::DUR-1::a_reset_survives",
             "durability::DUR-1::events_survive",
             "durability::DUR-1::partitions_survive",
+            "fidelity::LOG-5::every_event_of_a_large_batch_is_whole",
             "fidelity::STR-2::any_event_type_and_key_come_back",
             "input::DLV-2::a_start_beyond_the_end_is_invalid",
             "input::ERR-6::nothing_to_do_excuses_no_bad_input",
@@ -40,6 +41,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "leases::LSE-2::a_lease_from_before_a_reset_is_stale",
             "log::LOG-1::a_partition_out_of_range_uses_up_no_sequence",
             "log::LOG-3::a_batch_with_a_partition_out_of_range_writes_nothing",
+            "log::LOG-6::a_batch_finds_partitions_above_9",
             "log::LOG-6::a_batch_is_routed_as_single_events_are",
             "log::LOG-6::a_partition_out_of_range_is_refused",
             "log::LOG-6::a_single_partition_takes_every_key",
@@ -56,6 +58,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "progress::FRN-4::the_lag_of_an_empty_stream_is_nothing",
             "queries::QRY-1::a_query_by_key_gives_that_key_alone",
             "queries::QRY-1::all_filters_must_match",
+            "queries::QRY-1::long_keys_are_compared_to_their_end",
             "replay::ERR-8::replay_of_a_partition_out_of_range_reopens_nothing",
             "replay::RPL-1::replay_below_the_start_moves_the_start_back",
             "replay::RPL-3::replay_ahead_of_the_start_skips_nothing",
@@ -83,6 +86,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "delivery::DLV-2::a_start_after_a_sequence_is_exclusive",
             "durability::DUR-1::a_reset_survives",
             "durability::DUR-1::events_survive",
+            "fidelity::LOG-5::every_event_of_a_large_batch_is_whole",
             "fidelity::STR-2::any_event_type_and_key_come_back",
             "input::DLV-2::a_start_beyond_the_end_is_invalid",
             "input::ERR-6::nothing_to_do_excuses_no_bad_input",
@@ -109,6 +113,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "progress::FRN-4::the_lag_of_an_empty_stream_is_nothing",
             "queries::QRY-1::a_query_by_key_gives_that_key_alone",
             "queries::QRY-1::all_filters_must_match",
+            "queries::QRY-1::long_keys_are_compared_to_their_end",
             "replay::ERR-8::replay_of_a_partition_out_of_range_reopens_nothing",
             "replay::RPL-1::replay_below_the_start_moves_the_start_back",
             "replay::RPL-3::replay_ahead_of_the_start_skips_nothing",
@@ -131,6 +136,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the last operation to succeed",
         kills: [
             "streams::STR-1::a_stream_has_up_to_1024_partitions",
+            "log::LOG-6::a_long_key_is_hashed_to_its_end",
             "log::LOG-6::keys_go_where_the_published_vectors_say",
             "partitions::STR-1::a_stream_of_1_024_partitions_works",
         ],
@@ -224,6 +230,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "streams::STR-2::types_and_keys_come_back",
             "fidelity::STR-2::any_event_type_and_key_come_back",
+            "log::LOG-6::a_long_key_is_hashed_to_its_end",
+            "queries::QRY-1::long_keys_are_compared_to_their_end",
         ],
     },
     faulty! {
@@ -242,6 +250,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "streams::STR-2::types_and_keys_are_told_apart",
             "queries::QRY-1::a_query_by_type_gives_that_type_alone",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
         ],
     },
     faulty! {
@@ -255,7 +264,11 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         NamesAreCutAt63Bytes: "of a stream's name just the first 63 bytes count",
         says: "the last operation to succeed",
-        kills: ["streams::STR-2::the_longest_names_work"],
+        kills: [
+            "streams::STR-2::the_longest_names_work",
+            "inspect::OPS-1::more_than_a_hundred_streams_are_listed",
+            "streams::STR-2::long_names_that_begin_alike_are_told_apart",
+        ],
     },
     faulty! {
         CommandsAreRefused: "names that look like a statement are refused",
@@ -302,7 +315,9 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the log",
         kills: [
             "streams::STR-4::logs_are_isolated",
+            "log::LOG-7::one_batch_may_be_in_many_streams",
             "log::LOG-7::one_id_may_be_in_two_streams",
+            "streams::STR-2::long_names_that_begin_alike_are_told_apart",
             "streams::STR-2::stream_names_never_collide",
             "streams::STR-3::text_that_looks_like_a_command_is_kept",
             "streams::STR-4::one_event_id_may_be_in_two_streams",
@@ -338,6 +353,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "replay::RPL-4::an_id_from_another_stream_is_unknown",
             "replay::RPL-6::replay_leaves_other_groups_alone",
             "reset::RPL-5::reset_takes_the_dead_letters_away",
+            "streams::STR-2::long_names_that_begin_alike_are_told_apart",
             "streams::STR-2::stream_and_group_are_not_run_together",
             "streams::STR-4::going_back_on_one_stream_leaves_the_other",
             "streams::STR-4::settling_on_one_stream_leaves_the_other",
@@ -375,6 +391,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the last operation to succeed",
         kills: [
             "streams::STR-4::one_event_id_may_be_in_two_streams",
+            "log::LOG-7::one_batch_may_be_in_many_streams",
             "log::LOG-7::one_id_may_be_in_two_streams",
         ],
     },
@@ -383,6 +400,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the claimable sequences",
         kills: [
             "streams::STR-2::long_names_that_begin_alike_are_told_apart",
+            "streams::STR-2::the_longest_names_work",
         ],
     },
     faulty! {

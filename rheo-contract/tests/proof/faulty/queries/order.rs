@@ -161,7 +161,9 @@ goes_on!(
 
 goes_on!(CursorHoldsThePartitionAsText, _, |event, ended| {
     let as_text = event.partition.to_string() > ended.partition.to_string();
-    event.sequence != ended.sequence || as_text == (event.partition > ended.partition)
+    let is_same = event.sequence == ended.sequence && event.partition == ended.partition;
+    let is_above = event.partition > ended.partition;
+    !is_same && (event.sequence != ended.sequence || as_text == is_above)
 });
 
 goes_on!(CursorIsInclusive, _, |_event, _ended| true);
