@@ -157,6 +157,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
             "queries::QRY-2::partitions_above_9_are_ordered_by_number",
             "queries::QRY-3::a_cursor_goes_on_under_other_filters",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
         ],
     },
     faulty! {

@@ -99,7 +99,8 @@ reads!(ReadsAreCutAtAMegabyte, |real, stream, options| {
     let mut events = real.backend.read(stream, options).await?;
     let mut bytes = 0;
     let fits = events.iter().take_while(|event| {
-        bytes += event.payload.byte_len();
+        let text = event.payload.get("text").and_then(|text| text.as_str());
+        bytes += text.map_or(0, str::len);
         bytes <= 1 << 20
     });
     let fits = fits.count().max(1);

@@ -253,7 +253,8 @@ cuts!(PagesAreCutAt1000, |_events| 1_000);
 cuts!(PagesAreCutAtAMegabyte, |events| {
     let mut bytes = 0;
     let fits = events.iter().take_while(|event| {
-        bytes += event.payload.byte_len();
+        let text = event.payload.get("text").and_then(|text| text.as_str());
+        bytes += text.map_or(0, str::len);
         bytes <= 1 << 20
     });
     fits.count()
