@@ -23,6 +23,22 @@ pub(crate) const P0: Partition = Partition::ZERO;
 /// Partition 1.
 pub(crate) const P1: Partition = Partition::new(1);
 
+/// Sequences that no case reaches, around the bounds of numbers that are too small for them.
+pub(crate) const FAR: [u64; 12] = [
+    (1 << 31) - 1,
+    1 << 31,
+    (1 << 31) + 1,
+    (1 << 32) - 1,
+    1 << 32,
+    (1 << 32) + 1,
+    (1 << 32) + 2,
+    1 << 53,
+    (1 << 53) + 1,
+    (1 << 62) + 1,
+    i64::MAX.unsigned_abs() - 1,
+    i64::MAX.unsigned_abs(),
+];
+
 /// The most calls that gathering something takes before the suite gives up on it.
 const MOST_CALLS: usize = 5_000;
 

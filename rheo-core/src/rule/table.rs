@@ -199,8 +199,10 @@ pub const RULES: &[Rule] = &[
         `Invalid`, the same on every backend, and nothing is written. A backend with a smaller \
         bound declares it in its limits, and input beyond them is `Invalid` for `payload`, \
         `metadata` or `events`; where `batch_events` is not declared, a batch of 1,000 small \
-        events fits, or of as many as `batch_bytes` allows. Text that merely looks like an escape \
-        (a backslash, a u, four digits) is innocent and stays as it is.",
+        events fits, or of as many as `batch_bytes` allows; where `batch_bytes` is not declared, a \
+        batch of 20,971,520 bytes of payload and metadata fits, or of as many events as \
+        `batch_events` allows. Text that merely looks like an escape (a backslash, a u, four \
+        digits) is innocent and stays as it is.",
     ),
     must(
         "LOG-9",

@@ -32,7 +32,10 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         StreamsAfterIsInclusive: "a page of streams begins with the one given as after",
         says: "the streams above \"a\" to be [\"c\", \"e\"]",
-        kills: ["inspect::OPS-1::streams_are_listed_above_after"],
+        kills: [
+            "inspect::OPS-1::streams_are_listed_above_after",
+            "inspect::OPS-1::more_than_a_hundred_streams_are_listed",
+        ],
     },
     faulty! {
         StreamsAfterMustExist: "above a name that no stream has there are none",
@@ -57,7 +60,10 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         GroupsAfterIsInclusive: "a page of groups begins with the one given as after",
         says: "the groups above \"a\" to be [\"c\", \"e\"]",
-        kills: ["inspect::OPS-2::groups_are_listed_above_after"],
+        kills: [
+            "inspect::OPS-2::groups_are_listed_above_after",
+            "inspect::OPS-2::more_than_a_hundred_groups_are_listed",
+        ],
     },
     faulty! {
         GroupsAfterIsWithoutCase: "the bound of a page of groups is compared without regard to case",
@@ -160,6 +166,34 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the number of leases and of dead letters",
         kills: [
             "inspect::OPS-3::group_info_counts_nothing_of_other_groups",
+        ],
+    },
+    faulty! {
+        ListsOfStreamsAreCutAt100: "lists of streams are cut at 100",
+        says: "the streams",
+        kills: [
+            "inspect::OPS-1::more_than_a_hundred_streams_are_listed",
+        ],
+    },
+    faulty! {
+        StreamsAfterIsCutAt250Bytes: "the name that a list goes on from is cut at 250 bytes",
+        says: "the streams above",
+        kills: [
+            "inspect::OPS-1::more_than_a_hundred_streams_are_listed",
+        ],
+    },
+    faulty! {
+        ListsOfGroupsAreCutAt100: "lists of groups are cut at 100",
+        says: "the groups",
+        kills: [
+            "inspect::OPS-2::more_than_a_hundred_groups_are_listed",
+        ],
+    },
+    faulty! {
+        AGroupsPageIs50ByDefault: "a page of groups is 50 by default",
+        says: "the groups by default",
+        kills: [
+            "inspect::OPS-2::more_than_a_hundred_groups_are_listed",
         ],
     },
 ];
@@ -708,5 +742,81 @@ impl Defect for CountsAreOfTheName {
         let others = streams.filter(|other| other.stream != *stream);
         let others = others.map(|other| (other.stream, group.clone())).collect();
         counted_together(real, (stream, group), others).await
+    }
+}
+
+#[derive(Default)]
+struct ListsOfStreamsAreCutAt100;
+
+#[async_trait]
+impl Defect for ListsOfStreamsAreCutAt100 {
+    async fn list_streams(
+        &self,
+        real: &Real,
+        options: &ListOptions<StreamName>,
+    ) -> Result<Vec<StreamInfo>> {
+        let limit = options.limit.min(100);
+        real.backend
+            .list_streams(&options.clone().with_limit(limit))
+            .await
+    }
+}
+
+#[derive(Default)]
+struct ListsOfGroupsAreCutAt100;
+
+#[async_trait]
+impl Defect for ListsOfGroupsAreCutAt100 {
+    async fn list_groups(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        options: &ListOptions<GroupName>,
+    ) -> Result<Vec<GroupName>> {
+        let limit = options.limit.min(100);
+        real.backend
+            .list_groups(stream, &options.clone().with_limit(limit))
+            .await
+    }
+}
+
+#[derive(Default)]
+struct StreamsAfterIsCutAt250Bytes;
+
+#[async_trait]
+impl Defect for StreamsAfterIsCutAt250Bytes {
+    async fn list_streams(
+        &self,
+        real: &Real,
+        options: &ListOptions<StreamName>,
+    ) -> Result<Vec<StreamInfo>> {
+        let mut options = options.clone();
+        options.after = options.after.map(|after| {
+            let name = after.as_str();
+            StreamName::new(&name[..name.floor_char_boundary(250)]).unwrap_or(after)
+        });
+        real.backend.list_streams(&options).await
+    }
+}
+
+#[derive(Default)]
+struct AGroupsPageIs50ByDefault;
+
+#[async_trait]
+impl Defect for AGroupsPageIs50ByDefault {
+    async fn list_groups(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        options: &ListOptions<GroupName>,
+    ) -> Result<Vec<GroupName>> {
+        let limit = if options.limit == 100 {
+            50
+        } else {
+            options.limit
+        };
+        real.backend
+            .list_groups(stream, &options.clone().with_limit(limit))
+            .await
     }
 }
