@@ -10,10 +10,12 @@
 //! Environment variables, so that every test runner passes them on: `RHEO_SEED`, `RHEO_AUDIT=1`,
 //! `RHEO_BUDGET`, `RHEO_DEADLINE`, `RHEO_CERTIFICATES`; see [`Settings`].
 
+mod bulk;
 mod case;
 mod cases;
 mod certificate;
 mod describe;
+mod durations;
 mod effort;
 mod expect;
 mod faults;
@@ -34,6 +36,7 @@ mod runner;
 mod scene;
 mod settings;
 mod stage;
+mod states;
 mod step;
 mod suite;
 mod suite_clock;

@@ -8,6 +8,7 @@ mod defect;
 mod faulty;
 mod generated;
 mod harness;
+mod meeting;
 mod modest;
 mod tweak;
 mod variants;
