@@ -1,0 +1,128 @@
+//! How the suite reaches the Postgres backend, on the server that `RHEO_POSTGRES_URL` names.
+
+use std::env;
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rheo_contract::{Harness, HarnessError, Namespace, Opened, Server};
+use rheo_core::{Backend, Clock, async_trait};
+use rheo_postgres::{Config, PostgresBackend, Settings};
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use sqlx::{AssertSqlSafe, ConnectOptions};
+
+/// A schema for each namespace, on a database that may hold other things.
+pub(crate) struct Postgres {
+    url: String,
+}
+
+/// Each case has handles of its own, so there are many at once.
+const CONNECTIONS: u32 = 4;
+
+impl Postgres {
+    /// On the server that `RHEO_POSTGRES_URL` names; says what to set where it names none.
+    pub(crate) fn from_env() -> Result<Self, ExitCode> {
+        env::var("RHEO_POSTGRES_URL").map(|url| Self { url }).map_err(|_| {
+            eprintln!(
+                "error: RHEO_POSTGRES_URL is not set: the URL of a PostgreSQL database to test on, \
+                 e.g. postgres://user:password@localhost/test"
+            );
+            ExitCode::from(rheo_contract::EXIT_NOT_STARTED)
+        })
+    }
+
+    fn config(&self, namespace: &Namespace) -> Config {
+        Config::new(&self.url)
+            .with_schema(namespace.as_str())
+            .with_max_connections(CONNECTIONS)
+    }
+
+    async fn connect(&self, namespace: &Namespace, clock: Arc<dyn Clock>) -> Opened {
+        self.open_with(self.config(namespace), clock).await
+    }
+
+    async fn open_with(&self, config: Config, clock: Arc<dyn Clock>) -> Opened {
+        let backend = PostgresBackend::connect(config, clock)?;
+        backend.ensure_indexes().await?;
+        Ok(Arc::new(backend))
+    }
+
+    async fn server_version(&self) -> Result<String, sqlx::Error> {
+        let mut connection = PgConnectOptions::from_str(&self.url)?.connect().await?;
+        sqlx::query_scalar("SELECT current_setting('server_version')")
+            .fetch_one(&mut connection)
+            .await
+    }
+}
+
+#[async_trait]
+impl Harness for Postgres {
+    fn name(&self) -> &str {
+        "rheo-postgres"
+    }
+
+    fn version(&self) -> &str {
+        env!("CARGO_PKG_VERSION")
+    }
+
+    async fn open(&self, namespace: &Namespace, clock: Arc<dyn Clock>) -> Opened {
+        self.connect(namespace, clock).await
+    }
+
+    async fn server(&self) -> Result<Option<Server>, HarnessError> {
+        Ok(Some(Server {
+            product: "PostgreSQL".to_owned(),
+            version: self.server_version().await?,
+        }))
+    }
+
+    async fn second_handle(&self, namespace: &Namespace, clock: Arc<dyn Clock>) -> Opened {
+        self.connect(namespace, clock).await
+    }
+
+    async fn narrow_handle(&self, namespace: &Namespace, clock: Arc<dyn Clock>) -> Opened {
+        let config = self.config(namespace).with_max_connections(1);
+        self.open_with(config, clock).await
+    }
+
+    async fn reopen(&self, namespace: &Namespace, clock: Arc<dyn Clock>) -> Opened {
+        self.connect(namespace, clock).await
+    }
+
+    async fn open_via(
+        &self,
+        namespace: &Namespace,
+        clock: Arc<dyn Clock>,
+        address: SocketAddr,
+    ) -> Opened {
+        let options = PgConnectOptions::from_str(&self.url)?
+            .host(&address.ip().to_string())
+            .port(address.port());
+        let pool: PgPool = PgPoolOptions::new()
+            .max_connections(CONNECTIONS)
+            .connect_lazy_with(options);
+        let settings = Settings::new()
+            .with_schema(namespace.as_str())
+            .with_acquire_timeout(Duration::from_millis(300))
+            .with_operation_timeout(Duration::from_secs(1));
+        Ok(Arc::new(PostgresBackend::on_pool(pool, settings, clock)?))
+    }
+
+    async fn store_address(&self) -> Result<SocketAddr, HarnessError> {
+        let options = PgConnectOptions::from_str(&self.url)?;
+        let address = (options.get_host(), options.get_port());
+        let found = tokio::net::lookup_host(address).await?.next();
+        found.ok_or_else(|| HarnessError::failed("the host of RHEO_POSTGRES_URL has no address"))
+    }
+
+    async fn discard(&self, namespace: &Namespace) -> Result<(), HarnessError> {
+        let mut connection = PgConnectOptions::from_str(&self.url)?.connect().await?;
+        let drop = format!("DROP SCHEMA IF EXISTS {namespace} CASCADE");
+        sqlx::raw_sql(AssertSqlSafe(drop))
+            .execute(&mut connection)
+            .await?;
+        Ok(())
+    }
+}
