@@ -2,8 +2,8 @@
 //!
 //! `cargo xtask` starts this program and keeps the other end of its standard input, so the container
 //! goes when that process ends, however it ends. A program of its own, so that nobody builds
-//! testcontainers who starts no container. Its standard output is one line of JSON: `url`, and the
-//! `container`'s name.
+//! testcontainers who starts no container. Its standard output is one line of JSON: `url` and the
+//! `container`'s name, or `error`.
 
 mod server;
 
@@ -38,7 +38,7 @@ async fn main() -> ExitCode {
     match hold(&Arguments::parse().order).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            println!("{}", json!({"error": format!("{error:#}")}));
             ExitCode::FAILURE
         }
     }
@@ -46,9 +46,7 @@ async fn main() -> ExitCode {
 
 async fn hold(order: &Order) -> Result<()> {
     let mut told_to_end = told_to_end()?;
-    let engine = docker_client_instance()
-        .await
-        .context("no Docker engine")?;
+    let engine = docker_client_instance().await.context("no Docker engine")?;
     // The name is known before there is a container, so it can be removed whatever the start is at.
     let name = format!("rheo-{}-{}", order.server(), Uuid::new_v4().simple());
     let password = Uuid::new_v4().simple().to_string();
@@ -105,7 +103,10 @@ async fn remove_while_starting<T>(
 ) -> Result<()> {
     loop {
         remove(engine, name).await?;
-        if timeout(Duration::from_millis(100), &mut start).await.is_ok() {
+        if timeout(Duration::from_millis(100), &mut start)
+            .await
+            .is_ok()
+        {
             return remove(engine, name).await;
         }
     }
@@ -117,7 +118,11 @@ async fn remove(engine: &Docker, name: &str) -> Result<()> {
     let options = RemoveContainerOptionsBuilder::new().force(true).v(true);
     match engine.remove_container(name, Some(options.build())).await {
         // 404: there is none; 409: another removal is under way.
-        Ok(()) | Err(Refused { status_code: 404 | 409, .. }) => Ok(()),
+        Ok(())
+        | Err(Refused {
+            status_code: 404 | 409,
+            ..
+        }) => Ok(()),
         Err(error) => bail!("the container {name} cannot be removed: {error}"),
     }
 }

@@ -1,9 +1,10 @@
-//! `cargo xtask`: certify backends, verify certificates, run the tests and the benchmarks.
+//! `cargo xtask`: certify backends, verify certificates, run the tests, the benchmarks and servers.
 
 mod backends;
 mod bench;
 mod cargo;
 mod certify;
+mod ending;
 mod services;
 mod table;
 mod test;
@@ -11,6 +12,7 @@ mod verify;
 
 use std::process::ExitCode;
 
+use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 #[derive(Parser)]
@@ -30,20 +32,27 @@ enum Command {
     Test(test::Options),
     /// Measure a backend.
     Bench(bench::Options),
+    /// Start the servers that backends need, until Ctrl-C or for one command.
+    Services(services::Serve),
 }
 
 fn main() -> ExitCode {
-    let done = match Arguments::parse().command {
-        Command::Certify(options) => certify::run(&options),
-        Command::Verify(options) => verify::run(&options),
-        Command::Test(options) => test::run(&options),
-        Command::Bench(options) => bench::run(&options),
-    };
-    match done {
+    let command = Arguments::parse().command;
+    match ending::on_signals().and_then(|()| run(&command)) {
         Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
         }
+    }
+}
+
+fn run(command: &Command) -> Result<ExitCode> {
+    match command {
+        Command::Certify(options) => certify::run(options),
+        Command::Verify(options) => verify::run(options),
+        Command::Test(options) => test::run(options),
+        Command::Bench(options) => bench::run(options),
+        Command::Services(options) => services::run(options),
     }
 }
