@@ -36,7 +36,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
     /// The seed of everything random; default a new one, which is printed.
-    #[arg(long, value_parser = seed)]
+    #[arg(long, value_parser = seed, allow_hyphen_values = true)]
     seed: Option<u64>,
     /// Also run the cases of what is not declared, and say what could be.
     #[arg(long)]

@@ -56,3 +56,28 @@ fn run(command: &Command) -> Result<ExitCode> {
         Command::Services(options) => services::run(options),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, Parser};
+
+    use super::Arguments;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn a_wrong_call_is_answered_as_it_is_made() {
+        let usage = |arguments: &[&str]| {
+            let error = Arguments::try_parse_from(arguments).err().expect("it is wrong");
+            error.to_string()
+        };
+        assert!(usage(&["xtask"]).contains("Usage: cargo xtask <COMMAND>"));
+        let seed = usage(&["xtask", "certify", "--seed", "x"]);
+        assert!(seed.contains("a seed is a whole number"), "{seed}");
+        let verify = usage(&["xtask", "verify"]);
+        assert!(verify.contains("Usage: cargo xtask verify"), "{verify}");
+    }
+}

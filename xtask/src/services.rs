@@ -20,6 +20,7 @@ use docker::{Container, Engine};
 
 /// How servers for tests are to be had.
 #[derive(Debug, Args)]
+#[group(id = "services")]
 pub(crate) struct Options {
     /// The only way to get a server; default the first that works, in this order.
     #[arg(long, value_enum, value_name = "WAY")]

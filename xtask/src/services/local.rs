@@ -131,19 +131,21 @@ impl Program {
         Ok(())
     }
 
-    /// A command as the server's user, which ends should this process be killed.
+    /// A command in the folder, as the server's user, which ends should this process be killed.
     fn command(&self, program: &Path) -> Command {
-        let plain = User::Same == self.user;
-        if plain && find_on_path("setpriv").is_none() {
+        let mut command = if self.user == User::Same && find_on_path("setpriv").is_none() {
             // Not Linux: nothing there does this.
-            return Command::new(program);
-        }
-        let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", signal_name(self.stop_by)]);
-        if let User::Instead(user) = self.user {
-            command.args(["--reuid", user, "--regid", user, "--init-groups"]);
-        }
-        command.arg("--").arg(program);
+            Command::new(program)
+        } else {
+            let mut setpriv = Command::new("setpriv");
+            setpriv.args(["--pdeathsig", signal_name(self.stop_by)]);
+            if let User::Instead(user) = self.user {
+                setpriv.args(["--reuid", user, "--regid", user, "--init-groups"]);
+            }
+            setpriv.arg("--").arg(program);
+            setpriv
+        };
+        command.current_dir(&self.path);
         command
     }
 
