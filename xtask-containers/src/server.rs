@@ -8,15 +8,17 @@ use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use testcontainers::bollard::models::PortBinding;
 use testcontainers::core::{CmdWaitFor, ExecCommand, IntoContainerPort, WaitFor};
-use testcontainers::{ContainerAsync, ContainerRequest, GenericImage, Healthcheck, ImageExt};
+use testcontainers::{ContainerAsync, ContainerRequest, GenericImage, ImageExt};
+use tokio::time::timeout;
 
 /// A container that runs.
 pub(crate) type Container = ContainerAsync<GenericImage>;
 
 /// From the start of the container to a server that answers.
 const START_LIMIT: Duration = Duration::from_secs(90);
-/// How often the engine asks whether the server answers.
-const ASK_EVERY: Duration = Duration::from_millis(250);
+/// Ends when the server answers. Over TCP, since a server that only makes the database has none. Once, and
+/// no health check, which the engine would go on with through all the tests.
+const ANSWERS: &str = "until pg_isready -q -h 127.0.0.1; do sleep 0.1; done";
 /// Makes the set, and waits until it has a primary.
 const INITIATE: &str = "rs.initiate({_id: 'rheo', members: [{_id: 0, host: '127.0.0.1:27017'}]}); \
                         while (!db.hello().isWritablePrimary) sleep(50)";
@@ -93,7 +95,7 @@ impl Order {
         }
     }
 
-    /// Does what is left to do once the server answers, and says where it is.
+    /// Waits until the server answers, and says where it is.
     pub(crate) async fn url(&self, container: &Container, password: &str) -> Result<String> {
         let host = match container.get_host().await?.to_string() {
             // Published on IPv4 alone, and `localhost` may be another address first.
@@ -102,14 +104,12 @@ impl Order {
         };
         let port = container.get_host_port_ipv4(self.port()).await?;
         Ok(match self.server {
-            Server::Postgres => format!("postgres://rheo:{password}@{host}:{port}/postgres"),
+            Server::Postgres => {
+                run_inside(container, ["sh", "-c", ANSWERS]).await?;
+                format!("postgres://rheo:{password}@{host}:{port}/postgres")
+            }
             Server::Mongo if self.replica_set => {
-                let initiate = ExecCommand::new(["mongosh", "--quiet", "--eval", INITIATE])
-                    .with_cmd_ready_condition(CmdWaitFor::exit_code(0));
-                container
-                    .exec(initiate)
-                    .await
-                    .context("the replica set could not be made")?;
+                run_inside(container, ["mongosh", "--quiet", "--eval", INITIATE]).await?;
                 // The set knows itself by an address inside the container, which nobody else reaches.
                 format!("mongodb://{host}:{port}/?directConnection=true")
             }
@@ -118,17 +118,19 @@ impl Order {
     }
 }
 
+/// Runs a command in a container to its good end.
+async fn run_inside<const N: usize>(container: &Container, command: [&str; N]) -> Result<()> {
+    let exec = ExecCommand::new(command).with_cmd_ready_condition(CmdWaitFor::exit_code(0));
+    let done = timeout(START_LIMIT, container.exec(exec))
+        .await
+        .with_context(|| format!("{} is not ready after {START_LIMIT:?}", command[0]))?;
+    done.with_context(|| format!("{} in the container failed", command[0]))?;
+    Ok(())
+}
+
 fn postgres(image: GenericImage, password: &str) -> ContainerRequest<GenericImage> {
-    // Over TCP, since the server that the official image starts to make the database has none. The
-    // message before it ends the wait at once when the container ends instead of serving.
-    let answers = Healthcheck::cmd(["pg_isready", "-q", "-h", "127.0.0.1", "-U", "rheo"])
-        .with_interval(ASK_EVERY)
-        .with_timeout(Duration::from_secs(5))
-        .with_retries(u32::try_from(START_LIMIT.as_millis() / ASK_EVERY.as_millis()).ok());
     image
         .with_wait_for(WaitFor::message_on_either_std("ready for start up."))
-        .with_wait_for(WaitFor::healthcheck())
-        .with_health_check(answers)
         .with_env_var("POSTGRES_USER", "rheo")
         .with_env_var("POSTGRES_PASSWORD", password)
         .with_env_var("POSTGRES_DB", "postgres")

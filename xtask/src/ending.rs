@@ -67,7 +67,7 @@ pub(crate) fn with_this_process(server: &Arc<impl Stop + 'static>) {
 }
 
 /// While a signal ends the process, nothing else happens: the thread of the signal has the last word.
-fn wait_if_ending() {
+pub(crate) fn wait_if_ending() {
     while ENDING.load(Ordering::SeqCst) {
         thread::park();
     }

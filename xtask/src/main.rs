@@ -38,7 +38,10 @@ enum Command {
 
 fn main() -> ExitCode {
     let command = Arguments::parse().command;
-    match ending::on_signals().and_then(|()| run(&command)) {
+    let done = ending::on_signals().and_then(|()| run(&command));
+    // What went wrong because all is being stopped is no news.
+    ending::wait_if_ending();
+    match done {
         Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error:#}");
@@ -71,7 +74,9 @@ mod tests {
     #[test]
     fn a_wrong_call_is_answered_as_it_is_made() {
         let usage = |arguments: &[&str]| {
-            let error = Arguments::try_parse_from(arguments).err().expect("it is wrong");
+            let error = Arguments::try_parse_from(arguments)
+                .err()
+                .expect("it is wrong");
             error.to_string()
         };
         assert!(usage(&["xtask"]).contains("Usage: cargo xtask <COMMAND>"));
