@@ -8,7 +8,7 @@ use std::process::{ExitCode, Stdio};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use rheo_contract::{Certificate, Verdict};
+use rheo_contract::{Certificate, MAX_SEED, Verdict};
 
 use crate::backends::{self, BACKENDS, Backend};
 use crate::ending::Running;
@@ -47,9 +47,8 @@ pub(crate) struct Options {
 }
 
 fn seed(text: &str) -> Result<u64, String> {
-    let most = u64::MAX;
-    text.parse()
-        .map_err(|_| format!("a seed is a whole number from 0 to {most}, as a run prints it"))
+    let seed = text.parse().ok().filter(|seed| *seed <= MAX_SEED);
+    seed.ok_or_else(|| format!("a seed is a whole number from 0 to {MAX_SEED}, as a run prints it"))
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -279,11 +278,11 @@ impl fmt::Display for Progress {
 
 #[cfg(test)]
 mod tests {
-    use super::{Progress, seed};
+    use super::{MAX_SEED, Progress, seed};
 
     #[test]
     fn a_seed_is_a_number() {
-        assert_eq!(seed("18446744073709551615"), Ok(u64::MAX));
+        assert_eq!(seed("9007199254740991"), Ok(MAX_SEED));
         for wrong in ["", "-1", "0x7", "18446744073709551616"] {
             assert!(seed(wrong).is_err_and(|why| why.contains("a whole number")));
         }
