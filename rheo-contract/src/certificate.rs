@@ -223,7 +223,7 @@ impl Certificate {
             _ => {}
         }
         if result.verdict == Verdict::NotExercised && !case.is_generated() {
-            found.push(format!("{name} is not exercised, which it has to be"));
+            wrong.push((Wrong::NotExercised, name.clone()));
         }
         if fails(result) {
             let failed = result.verdict == Verdict::Fail;
@@ -291,12 +291,13 @@ enum Wrong {
     Altered,
     Declared,
     Undeclared,
+    NotExercised,
     Failed,
     Unknown,
 }
 
 impl Wrong {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Missing,
         Self::Repeated,
         Self::Needless,
@@ -304,6 +305,7 @@ impl Wrong {
         Self::Altered,
         Self::Declared,
         Self::Undeclared,
+        Self::NotExercised,
         Self::Failed,
         Self::Unknown,
     ];
@@ -332,6 +334,10 @@ impl Wrong {
             Self::Undeclared => [
                 "case is judged, and what it needs is not declared",
                 "cases are judged, and what they need is not declared",
+            ],
+            Self::NotExercised => [
+                "case is marked not_exercised, and needs no part that could be missing",
+                "cases are marked not_exercised, and need no part that could be missing",
             ],
             Self::Failed => ["case failed", "cases failed"],
             Self::Unknown => ["case could not be judged", "cases could not be judged"],

@@ -8,7 +8,7 @@ use std::process::{ExitCode, Stdio};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use rheo_contract::{Certificate, MAX_SEED, Verdict};
+use rheo_contract::{Budget, Certificate, Effort, MAX_SEED, Verdict};
 
 use crate::backends::{self, BACKENDS, Backend};
 use crate::ending::Running;
@@ -38,6 +38,10 @@ pub(crate) struct Options {
     /// The seed of everything random; default a new one, which is printed.
     #[arg(long, value_parser = seed, allow_hyphen_values = true)]
     seed: Option<u64>,
+    /// How much of what is generated is tried: `quick` while you work, which certifies nothing, `long`
+    /// at night; default `default`.
+    #[arg(long, value_name = "BUDGET", default_value_t)]
+    budget: Budget,
     /// Also run the cases of what is not declared, and say what could be.
     #[arg(long)]
     audit: bool,
@@ -139,6 +143,7 @@ fn certify(
     command
         .env("RHEO_CERTIFICATES", folder)
         .env("RHEO_AUDIT", u8::from(options.audit).to_string());
+    command.env("RHEO_BUDGET", options.budget.to_string());
     match options.seed {
         Some(seed) => command.env("RHEO_SEED", seed.to_string()),
         None => command.env_remove("RHEO_SEED"),
@@ -188,7 +193,7 @@ fn certify(
     let ran = certificate
         .cases
         .iter()
-        .any(|case| case.verdict != Verdict::NotDeclared);
+        .any(|case| !matches!(case.verdict, Verdict::NotDeclared | Verdict::NotExercised));
     if !ran {
         bail!(
             "nothing ran: no case matches {:?}",
@@ -221,6 +226,26 @@ fn print_for_people(certificates: &[Certificate], folder: &Path) {
             std::time::Duration::from_micros(certificate.duration_micros).as_secs_f64(),
             certificate.seed,
         );
+    }
+    for certificate in certificates {
+        let Effort {
+            histories,
+            operations,
+            interleaved_operations,
+            cut_points,
+            drop_points,
+            kills,
+            ..
+        } = certificate.effort;
+        println!(
+            "{}: tried {operations} operations in {histories} random histories, \
+             {interleaved_operations} interleaved operations, {cut_points} cut points, \
+             {drop_points} drop points, {kills} kills",
+            certificate.backend.name,
+        );
+        for part in &certificate.not_exercised {
+            println!("  not exercised: what needs {part}");
+        }
     }
     println!("certificates: {}", folder.display());
 }

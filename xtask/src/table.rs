@@ -69,6 +69,7 @@ fn cell(certificate: &Certificate, group: &str) -> String {
     part(should, "SHOULD not kept");
     part(count(Verdict::Unknown), "UNKNOWN");
     part(count(Verdict::NotDeclared), "not declared");
+    part(count(Verdict::NotExercised), "not exercised");
     if parts.is_empty() {
         "–".to_owned()
     } else {
