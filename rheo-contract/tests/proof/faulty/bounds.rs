@@ -23,6 +23,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "batches::LSE-8::hundreds_of_leases_are_over_after_one_batch",
             "batches::LSE-8::hundreds_of_leases_are_renewed_in_one_batch",
             "batches::LSE-8::hundreds_of_leases_are_retried_in_one_batch",
+            "fidelity::LOG-5::every_event_of_a_large_batch_is_whole",
         ],
     },
     faulty! {

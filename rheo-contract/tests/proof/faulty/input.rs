@@ -229,6 +229,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the last operation to succeed",
         kills: [
             "input::LOG-8::a_batch_up_to_the_limits_is_taken_and_no_longer_one",
+            "delivery::DLV-3::ten_thousand_events_may_be_open",
             "log::LOG-9::a_read_gives_1500_events",
             "queries::QRY-3::a_page_holds_1500_events",
         ],

@@ -19,6 +19,7 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
             "delivery::DLV-8::a_lease_is_whole",
             "fidelity::LOG-5::a_renewed_and_a_redelivered_lease_hold_the_same_event",
             "fidelity::LOG-5::append_read_and_fetch_give_the_same_event",
+            "fidelity::LOG-5::every_event_of_a_large_batch_is_whole",
             "fidelity::LOG-8::a_long_array_comes_back_in_order",
             "fidelity::LOG-8::any_field_name_comes_back",
             "fidelity::LOG-8::any_unicode_text_comes_back",
@@ -26,6 +27,7 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
             "fidelity::LOG-8::documents_that_look_like_typed_values_stay_documents",
             "fidelity::LOG-8::doubles_come_back",
             "fidelity::LOG-8::integers_of_64_bits_come_back",
+            "fidelity::LOG-8::many_fields_and_long_names_come_back",
             "fidelity::LOG-8::nesting_to_64_comes_back",
             "fidelity::LOG-8::nulls_and_empty_values_stay",
             "fidelity::LOG-8::random_documents_come_back",
@@ -67,7 +69,6 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
         says: "the consumer",
         kills: [
             "delivery::DLV-8::each_claim_has_its_own_time_and_consumer",
-            "delivery::DLV-3::ten_thousand_events_may_be_open",
             "leases::LSE-5::reclaiming_gives_a_new_lease_and_the_next_attempt",
         ],
     },
@@ -76,7 +77,6 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
         says: "leased_at",
         kills: [
             "delivery::DLV-8::each_claim_has_its_own_time_and_consumer",
-            "delivery::DLV-3::ten_thousand_events_may_be_open",
             "leases::LSE-5::reclaiming_gives_a_new_lease_and_the_next_attempt",
         ],
     },

@@ -45,6 +45,7 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
             "settling::DLQ-2::max_attempts_is_each_groups_own",
             "settling::DLQ-4::a_rejected_event_is_over_for_its_group_alone",
             "streams::STR-2::group_names_never_collide",
+            "streams::STR-2::long_names_that_begin_alike_are_told_apart",
         ],
     },
     faulty! {

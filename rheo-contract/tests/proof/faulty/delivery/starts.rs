@@ -42,6 +42,7 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
             "progress::FRN-2::the_frontier_begins_at_the_start",
             "streams::STR-1::a_stream_has_up_to_1024_partitions",
             "streams::STR-2::group_names_never_collide",
+            "streams::STR-2::long_names_that_begin_alike_are_told_apart",
         ],
     },
     faulty! {

@@ -89,6 +89,7 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
             "reset::RPL-7::acks_that_race_a_reset_lose_no_event",
             "settling::DLQ-2::a_given_up_event_is_settled",
             "settling::DLQ-3::once_it_is_given_up_on_the_last_lease_is_stale",
+            "streams::STR-2::long_names_that_begin_alike_are_told_apart",
             "streams::STR-2::stream_and_group_are_not_run_together",
             "unavailable::ERR-4::without_a_store_each_lease_of_a_batch_has_its_error",
             "unavailable::ERR-4::without_a_store_no_lease_is_stale",
@@ -128,6 +129,7 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
             "replay::RPL-7::no_batch_of_leases_from_before_settles_after",
             "reset::RPL-5::a_lease_from_before_a_reset_settles_nothing",
             "reset::RPL-7::acks_that_race_a_reset_lose_no_event",
+            "streams::STR-2::long_names_that_begin_alike_are_told_apart",
         ],
     },
     faulty! {
@@ -159,6 +161,7 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
             "receipts::LSE-3::a_stale_lease_with_another_receipt_is_stale",
             "replay::RPL-7::acks_that_race_a_replay_lose_no_event",
             "reset::RPL-7::acks_that_race_a_reset_lose_no_event",
+            "streams::STR-2::long_names_that_begin_alike_are_told_apart",
         ],
     },
     faulty! {
@@ -255,6 +258,7 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
             "leases::LSE-2::a_lease_is_of_its_group_alone",
             "batches::LSE-8::each_result_is_that_of_its_lease",
             "leases::LSE-2::a_lease_of_something_that_is_not_there_is_stale",
+            "streams::STR-2::long_names_that_begin_alike_are_told_apart",
         ],
     },
     faulty! {

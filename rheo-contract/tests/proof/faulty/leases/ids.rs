@@ -41,6 +41,7 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
             "reset::RPL-5::a_lease_from_before_a_reset_settles_nothing",
             "reset::RPL-7::acks_that_race_a_reset_lose_no_event",
             "streams::STR-2::group_names_never_collide",
+            "streams::STR-2::long_names_that_begin_alike_are_told_apart",
         ],
     },
     faulty! {

@@ -36,6 +36,7 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
             "replay::RPL-7::acks_that_race_a_replay_lose_no_event",
             "reset::RPL-7::acks_that_race_a_reset_lose_no_event",
             "settling::DLQ-2::a_given_up_event_is_settled",
+            "streams::STR-2::long_names_that_begin_alike_are_told_apart",
         ],
     },
     faulty! {
