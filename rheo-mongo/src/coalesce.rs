@@ -182,3 +182,111 @@ impl<Key: Eq + Hash, Request, Answer> Drop for Sending<Key, Request, Answer> {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use futures_util::future::{join_all, poll_immediate};
+    use rheo_core::ErrorKind;
+
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(5);
+
+    impl Weigh for u32 {
+        fn weight(&self) -> usize {
+            MOST_WEIGHT / 10
+        }
+    }
+
+    fn deadline() -> Instant {
+        Instant::now() + PATIENCE
+    }
+
+    /// Gives each request the number of those that it went out with.
+    async fn count(requests: Vec<u32>, _: Instant) -> Vec<Result<(u32, usize)>> {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        let together = requests.len();
+        requests.into_iter().map(|r| Ok((r, together))).collect()
+    }
+
+    /// Answers just before the deadline that it would have passed.
+    async fn hang(requests: Vec<u32>, deadline: Instant) -> Vec<Result<u32>> {
+        tokio::time::sleep_until(deadline).await;
+        requests.into_iter().map(Ok).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_goes_alone_and_the_rest_together() {
+        let coalescer: Coalescer<(), u32, (u32, usize)> = Coalescer::new();
+        let first = coalescer.ask((), 0, deadline(), count);
+        let rest = async {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            join_all((1..10).map(|i| coalescer.ask((), i, deadline(), count))).await
+        };
+        let (first, rest) = tokio::join!(first, rest);
+        assert_eq!(first, Ok((0, 1)));
+        for (i, answer) in (1..).zip(rest) {
+            assert_eq!(answer, Ok((i, 9)));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_more_goes_together_than_fits() {
+        let coalescer: Coalescer<(), u32, (u32, usize)> = Coalescer::new();
+        let all = (0..25).map(|i| coalescer.ask((), i, deadline(), count));
+        let answers = join_all(all)
+            .await
+            .into_iter()
+            .map(|a| a.expect("answered").1);
+        let together: Vec<usize> = answers.collect();
+        assert_eq!(together[..10], [10; 10]);
+        assert_eq!(together[20..], [5; 5]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn keys_are_apart_and_idle_in_the_end() {
+        let coalescer: Coalescer<u32, u32, (u32, usize)> = Coalescer::new();
+        let asked = (0..10).map(|i| coalescer.ask(i, i, deadline(), count));
+        for (i, answer) in (0..).zip(join_all(asked).await) {
+            assert_eq!(answer, Ok((i, 1)));
+        }
+        tokio::task::yield_now().await;
+        assert!(lock(&coalescer.queues).is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_goes_away_is_not_sent_and_harms_no_other() {
+        let coalescer: Coalescer<(), u32, (u32, usize)> = Coalescer::new();
+        let gone = coalescer.ask((), 0, deadline(), count);
+        assert_eq!(poll_immediate(Box::pin(gone)).await, None);
+        let answer = coalescer.ask((), 1, deadline(), count).await;
+        assert_eq!(answer, Ok((1, 1)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_waits_too_long_is_never_sent() {
+        let coalescer: Coalescer<(), u32, u32> = Coalescer::new();
+        let slow = coalescer.ask((), 0, deadline(), hang);
+        let impatient = async {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            let soon = Instant::now() + PATIENCE / 2;
+            coalescer.ask((), 1, soon, hang).await
+        };
+        let (slow, impatient) = tokio::join!(slow, impatient);
+        assert_eq!(slow, Ok(0));
+        let refused = impatient.expect_err("too late");
+        assert_eq!(refused.kind(), ErrorKind::BackendUnavailable);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_task_that_panics_leaves_the_key_to_others() {
+        let coalescer: Coalescer<(), u32, u32> = Coalescer::new();
+        let panics = |_: Vec<u32>, _| async { panic!("on purpose") };
+        let lost = coalescer.ask((), 0, deadline(), panics).await;
+        assert_eq!(lost.map_err(|e| e.kind()), Err(ErrorKind::Ambiguous));
+        let answer = coalescer.ask((), 1, deadline(), hang).await;
+        assert_eq!(answer, Ok(1));
+    }
+}

@@ -87,7 +87,7 @@ impl Store {
                 let of = sequence(&document, "sequence")?;
                 let since = document.get_i64("since").unwrap_or_default();
                 from = of;
-                if !is_over(state, of, since) {
+                if !state.ends(of, since) {
                     letters.entry(of).or_insert(dead(&document)?);
                     kept += 1;
                 }
@@ -139,22 +139,6 @@ impl Store {
         }
         Ok(count)
     }
-}
-
-/// Whether the facts of a state end what a document says.
-fn is_over(state: &Delivery, of: Sequence, since: i64) -> bool {
-    state.facts.iter().any(|fact| match fact {
-        Fact::Dead { .. } => false,
-        Fact::Gone {
-            sequence,
-            since: later,
-            ..
-        } => *sequence == of && *later > since,
-        Fact::GoneAbove {
-            sequence,
-            since: later,
-        } => *sequence < of && *later > since,
-    })
 }
 
 fn of_partition(group: &Group, partition: Partition) -> Document {

@@ -382,6 +382,17 @@ impl Delivery {
         leased.map(|claim| claim.open.len()).sum()
     }
 
+    /// Whether the facts end what a document has said of a sequence since some version.
+    pub(crate) fn ends(&self, of: Sequence, document_since: i64) -> bool {
+        self.facts.iter().any(|fact| match fact {
+            Fact::Dead { .. } => false,
+            Fact::Gone {
+                sequence, since, ..
+            } => *sequence == of && *since > document_since,
+            Fact::GoneAbove { sequence, since } => *sequence < of && *since > document_since,
+        })
+    }
+
     fn open_count(&self) -> u64 {
         self.claims.iter().map(|claim| claim.open.len()).sum()
     }
@@ -484,3 +495,8 @@ impl Given {
         }
     }
 }
+
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod tests;
