@@ -1,0 +1,7 @@
+//! What only this adapter has to show, on the server that `RHEO_MONGO_URL` names.
+
+mod bed;
+mod crash;
+mod proxy;
+mod scene;
+mod silent;
