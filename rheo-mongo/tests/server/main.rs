@@ -5,3 +5,4 @@ mod crash;
 mod proxy;
 mod scene;
 mod silent;
+mod workers;
