@@ -293,3 +293,126 @@ fn sequence(document: &RawDocument, name: &str) -> Result<Sequence> {
 fn damaged<E>(_: E) -> Error {
     failed("a document of the log is damaged")
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn event(key_bytes: usize, payload: Value, metadata: Value) -> Event {
+        Event {
+            id: EventId::new(Uuid::from_u128(7)),
+            stream: StreamName::new("s").expect("allowed"),
+            partition: Partition::new(1_023),
+            sequence: Sequence::ZERO,
+            event_type: EventType::new("t".repeat(255)).expect("allowed"),
+            key: (key_bytes > 0).then(|| EventKey::new("k".repeat(key_bytes)).expect("allowed")),
+            payload: JsonObject::payload(payload).expect("allowed"),
+            metadata: JsonObject::metadata(metadata).expect("allowed"),
+            timestamp: Timestamp::MAX,
+        }
+    }
+
+    fn made(events: &[Event], first: u64) -> Result<RawDocumentBuf> {
+        let events: Vec<&Event> = events.iter().collect();
+        let first = Sequence::new(first)?;
+        document(
+            &"f".repeat(32),
+            events[0].partition,
+            first,
+            Uuid::nil(),
+            &events,
+        )
+    }
+
+    fn marks(document: &RawDocumentBuf) -> Vec<i64> {
+        let marks = document.get_array("marks").expect("there").into_iter();
+        marks
+            .map(|mark| mark.expect("whole").as_i64().expect("a number"))
+            .collect()
+    }
+
+    #[test]
+    fn events_come_back_with_their_sequences() {
+        let events = [
+            event(3, json!({"a": [1, 1.0]}), json!({})),
+            event(0, json!({"$u": u64::MAX}), json!({"b": null})),
+        ];
+        let batch = Batch::new(made(&events, 41).expect("fits")).expect("whole");
+        assert_eq!((batch.first.get(), batch.last.get()), (41, 42));
+        let read = batch.events(&events[0].stream, |_| true).expect("whole");
+        for ((read, event), sequence) in read.iter().zip(&events).zip(41..) {
+            let sequence = Sequence::new(sequence).expect("in range");
+            assert_eq!(
+                *read,
+                Event {
+                    sequence,
+                    ..event.clone()
+                }
+            );
+        }
+        let second = batch
+            .events(&events[0].stream, |s| s.get() == 42)
+            .expect("whole");
+        assert_eq!(second, read[1..]);
+    }
+
+    #[test]
+    fn keys_are_in_the_order_of_places() {
+        let key = |p, s| key("x", Partition::new(p), Sequence::new(s).expect("in range"));
+        let keys = [
+            key(0, 1),
+            key(0, 9),
+            key(0, 10),
+            key(0, u64::MAX >> 1),
+            key(9, 1),
+            key(10, 1),
+        ];
+        assert!(keys.is_sorted());
+    }
+
+    #[test]
+    fn the_largest_batch_fits_one_document() {
+        // All that may be large is as large as it may be.
+        let share = MOST_BYTES / MOST_EVENTS - r#"{"a":""}{}"#.len();
+        let small = event(1_024, json!({"a": "x".repeat(share)}), json!({}));
+        let many = vec![small; MOST_EVENTS];
+        // Numbers take several times the room in BSON.
+        let zeros = json!({ "a": vec![0; 500_000] });
+        let large = vec![event(0, zeros.clone(), zeros); 4];
+        for events in [many, large] {
+            let document = made(&events, u64::MAX >> 2).expect("fits");
+            assert_eq!(marks(&document), [UNMARKED], "it is compact");
+            let batch = Batch::new(document).expect("whole");
+            let read = batch.events(&events[0].stream, |_| true).expect("whole");
+            assert_eq!(read.len(), events.len());
+            assert_eq!(read[0].payload, events[0].payload);
+        }
+    }
+
+    #[test]
+    fn a_matching_event_is_never_left_out() {
+        let wide: serde_json::Map<String, Value> =
+            (0..100).map(|n| (format!("f{n}"), json!(n))).collect();
+        let events = [
+            event(3, json!({"a": 1, "b": {"$gt": ""}}), json!({"c": 2.0})),
+            event(0, Value::Object(wide), json!({})),
+        ];
+        let plain = marks(&made(&events[..1], 1).expect("fits"));
+        let query = Query::new()
+            .with_event_type(events[0].event_type.clone())
+            .with_key(EventKey::new("kkk").expect("allowed"))
+            .with_payload_field("a", json!(1.0))
+            .and_then(|query| query.with_payload_field("b", json!({"$gt": ""})))
+            .and_then(|query| query.with_metadata_field("c", json!(2)))
+            .expect("allowed");
+        let wanted = marks_of(&query);
+        assert_eq!(wanted.len(), 5);
+        for mark in wanted {
+            assert!(plain.contains(&mark.as_i64().expect("a number")));
+        }
+        assert!(!plain.contains(&UNMARKED));
+        assert!(marks(&made(&events[1..], 1).expect("fits")).contains(&UNMARKED));
+    }
+}

@@ -22,7 +22,6 @@ struct Mongo {
 const CONNECTIONS: u32 = 4;
 
 impl Mongo {
-    /// Long enough for a case that shares two cores with all others.
     fn config(&self, namespace: &Namespace) -> Config {
         Config::new(&self.url)
             .with_database(namespace.as_str())
@@ -86,7 +85,7 @@ impl Harness for Mongo {
         clock: Arc<dyn Clock>,
         address: SocketAddr,
     ) -> Opened {
-        let config = Config::new(format!("mongodb://{address}/?directConnection=true"))
+        let config = Config::new(through(&self.url, address))
             .with_database(namespace.as_str())
             .with_max_connections(CONNECTIONS)
             .with_selection_timeout(Duration::from_millis(300))
@@ -99,6 +98,19 @@ impl Harness for Mongo {
         database.drop().await?;
         Ok(())
     }
+}
+
+/// The same URL with another host, which is asked directly.
+fn through(url: &str, address: SocketAddr) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("mongodb", url));
+    let scheme = scheme.trim_end_matches("+srv");
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (authority, options) = rest.split_at(end);
+    let user = authority.rsplit_once('@').map_or("", |(user, _)| user);
+    let at = if user.is_empty() { "" } else { "@" };
+    let options = options.trim_start_matches('/');
+    let and = if options.contains('?') { '&' } else { '?' };
+    format!("{scheme}://{user}{at}{address}/{options}{and}directConnection=true")
 }
 
 /// MongoDB says what its modules and its shell's engine are; what does not is something else.

@@ -2,6 +2,7 @@
 
 mod bed;
 mod crash;
+mod differences;
 mod proxy;
 mod scene;
 mod silent;
