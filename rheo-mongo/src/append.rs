@@ -449,7 +449,7 @@ impl Store {
     ) -> Result<()> {
         let deadline = self.deadline();
         // No stream without the index that keeps its ids unique.
-        self.ensure_indexes(deadline).await?;
+        self.need_indexes(deadline).await?;
         let document = doc! {
             "_id": stream.as_str(),
             "stream": new_id(),

@@ -134,13 +134,14 @@ impl Store {
             _ => 0,
         });
         let wanted = wanted.sum::<u64>().min(MOST_OPEN);
-        let mut remembered = self.records.get(&key.to_owned());
+        let remembered = self.records.get(&key.to_owned());
+        let mut at_hand = remembered.map(|record| (record, false));
         for conflicts in 0.. {
             if conflicts > 0 && Instant::now() >= deadline {
                 return Err(failed("too many conflicts with other operations"));
             }
-            let (before, is_fresh) = match remembered.take() {
-                Some(before) => (before, false),
+            let (before, is_fresh) = match at_hand.take() {
+                Some(at_hand) => at_hand,
                 None => (self.record(deadline, place).await?, true),
             };
             let state = &before.state;
@@ -159,11 +160,16 @@ impl Store {
                 .map(|op| self.apply(op, &mut next, place, &batches))
                 .collect();
             if !next.differs_from(state) {
-                if is_fresh || *self.record(deadline, place).await? == *before {
+                let now = match is_fresh {
+                    true => Arc::clone(&before),
+                    false => self.record(deadline, place).await?,
+                };
+                if *now == *before {
                     self.records.put(key.to_owned(), before);
                     return Ok((found, batches));
                 }
                 // It was computed from a state that is not the store's any more.
+                at_hand = Some((now, true));
                 continue;
             }
             note_resume(&mut next, state, &batches);

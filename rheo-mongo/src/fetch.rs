@@ -36,7 +36,9 @@ impl Turns {
         self.lock().get_mut(selection)?.pop_front()
     }
 
-    fn fill(&self, selection: &Selection, partitions: Vec<Partition>) {
+    /// In any order, so that the handles do not all go for the same partition.
+    fn fill(&self, selection: &Selection, mut partitions: Vec<Partition>) {
+        fastrand::shuffle(&mut partitions);
         let mut queues = self.lock();
         if queues.len() >= MOST_QUEUES {
             queues.clear();

@@ -273,9 +273,6 @@ impl Store {
     /// Makes the indexes, and with them the collections.
     pub(crate) async fn ensure_indexes(&self, deadline: Instant) -> Result<()> {
         self.check_open()?;
-        if self.has_indexes.load(Ordering::SeqCst) {
-            return self.ping().await;
-        }
         let unique = IndexOptions::builder().unique(true).build();
         let log = [
             index(doc! { "stream": 1, "partition": 1, "first": 1 }, None),
@@ -290,6 +287,14 @@ impl Store {
         made.map_err(|fault| fault.portable(Stage::Write))?;
         self.has_indexes.store(true, Ordering::SeqCst);
         Ok(())
+    }
+
+    /// As [`ensure_indexes`](Self::ensure_indexes), if this handle has not made them yet.
+    pub(crate) async fn need_indexes(&self, deadline: Instant) -> Result<()> {
+        match self.has_indexes.load(Ordering::SeqCst) {
+            true => Ok(()),
+            false => self.ensure_indexes(deadline).await,
+        }
     }
 
     pub(crate) async fn stream(&self, deadline: Instant, name: &StreamName) -> Result<Stream> {
