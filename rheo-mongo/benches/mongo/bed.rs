@@ -69,10 +69,9 @@ impl Bed {
         let options = StreamOptions::new().with_partition_count(count);
         let made = self.backend.create_stream(&stream, &options).await;
         made.expect("made");
-        let made = self
-            .backend
-            .create_group(&stream, &group, &GroupOptions::new());
-        made.await.expect("made");
+        let options = GroupOptions::new();
+        let made = self.backend.create_group(&stream, &group, &options).await;
+        made.expect("made");
         (stream, group)
     }
 

@@ -40,10 +40,9 @@ async fn before_images_are_shared(collection: Collection<Document>) -> bool {
 async fn the_listed_faults_are_those_of_secantusdb() {
     let listed = include_str!("../../KNOWN_DIFFERENCES.md");
     let client = Client::with_uri_str(bed::url()).await.expect("a URL");
-    let info = client
-        .database("admin")
-        .run_command(doc! { "buildInfo": 1 });
-    let info = info.await.expect("told");
+    let admin = client.database("admin");
+    let info = admin.run_command(doc! { "buildInfo": 1 }).await;
+    let info = info.expect("told");
     let database = client.database(&format!("rheo_{}", uuid::Uuid::new_v4().simple()));
     let is_there = before_images_are_shared(database.collection("images")).await;
     database.drop().await.expect("dropped");

@@ -3,6 +3,8 @@
 mod bed;
 mod crash;
 mod differences;
+mod dropped;
+mod operations;
 mod proxy;
 mod scene;
 mod silent;

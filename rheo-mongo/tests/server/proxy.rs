@@ -16,6 +16,8 @@ pub(crate) enum Afterwards {
     Dead,
     /// Only that connection breaks.
     Goes,
+    /// Only that connection hangs, until everything recovers.
+    Held,
     /// Nothing is answered any more, but every connection is accepted and stays open.
     Silent,
 }
@@ -34,6 +36,7 @@ struct State {
     is_dead: AtomicBool,
     is_silent: AtomicBool,
     died: Notify,
+    held: Notify,
 }
 
 impl Proxy {
@@ -47,6 +50,7 @@ impl Proxy {
             is_dead: AtomicBool::new(false),
             is_silent: AtomicBool::new(loses == 0),
             died: Notify::new(),
+            held: Notify::new(),
         });
         let shared = Arc::clone(&state);
         tokio::spawn(async move {
@@ -66,6 +70,11 @@ impl Proxy {
     pub(crate) fn recover(&self) {
         self.state.is_silent.store(false, Ordering::SeqCst);
         self.state.died.notify_waiters();
+    }
+
+    /// Waits until an answer is held.
+    pub(crate) async fn held(&self) {
+        self.state.held.notified().await;
     }
 
     /// Whether it came to the command whose answer is lost.
@@ -117,8 +126,15 @@ async fn answers(
     is_lost: &AtomicBool,
 ) {
     while let Some(message) = message(&mut from).await {
-        if is_lost.load(Ordering::SeqCst) && state.afterwards == Afterwards::Silent {
-            state.is_silent.store(true, Ordering::SeqCst);
+        match state.afterwards {
+            Afterwards::Silent if is_lost.load(Ordering::SeqCst) => {
+                state.is_silent.store(true, Ordering::SeqCst);
+            }
+            Afterwards::Held if is_lost.load(Ordering::SeqCst) => {
+                state.held.notify_one();
+                std::future::pending::<()>().await;
+            }
+            _ => {}
         }
         if state.is_silent.load(Ordering::SeqCst) {
             continue;
