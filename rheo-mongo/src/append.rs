@@ -12,7 +12,9 @@
 //! that was confirmed by a majority. They become visible in order, since nobody can insert the one
 //! that begins with 151 before somebody confirmed the one that ends with 150.
 //!
-//! Ids are unique by a unique index on (stream, each id). A write that hits either key is looked at: if
+//! Ids that callers give are unique by a unique index. Generated ones are not in it, since they cannot
+//! meet by chance, which saves an entry for every event; that a given id is none that was generated is
+//! looked up before (it must have been seen to be given, so it is in the log by then). A write that hits either key is looked at: if
 //! the document with its key is its own, it had been written and only the answer was lost; if it is
 //! another's, the head has moved, and the append goes on behind it; if there is none, an id is taken.
 //!
@@ -145,6 +147,14 @@ impl Caller {
         }
     }
 
+    /// Whether it is for several partitions.
+    fn is_spread(&self) -> bool {
+        let partitions = self.events.windows(2);
+        partitions
+            .into_iter()
+            .any(|pair| pair[0].partition != pair[1].partition)
+    }
+
     /// What the caller is told, when nothing of it will be written any more.
     fn result(self, rest: Option<&Error>) -> Result<Vec<Event>> {
         let is_written = |event: &Event| event.sequence > Sequence::ZERO;
@@ -229,7 +239,7 @@ impl Store {
         deadline: Instant,
     ) -> Result<()> {
         self.check_open()?;
-        self.check_spread(stream, callers, deadline).await?;
+        self.check_given(stream, callers, deadline).await?;
         let mut inserts = inserts(callers);
         self.find_heads(stream, &inserts, deadline).await?;
         let mut conflicts = 0;
@@ -279,25 +289,22 @@ impl Store {
         }
     }
 
-    /// Looks up the ids of batches for several partitions beforehand, so that one that is taken is
-    /// noticed before anything is written.
-    async fn check_spread(
+    /// Looks up ids that the unique index may notice too late or not at all: those of batches for
+    /// several partitions, before anything is written, and those that may have been generated.
+    async fn check_given(
         &self,
         stream: &Stream,
         callers: &mut [Caller],
         deadline: Instant,
     ) -> Result<()> {
-        let is_spread = |caller: &&mut Caller| {
-            let mut partitions = caller.events.iter().map(|event| event.partition);
-            let first = partitions.next();
-            !caller.given.is_empty() && partitions.any(|partition| Some(partition) != first)
-        };
-        for caller in callers.iter_mut().filter(|caller| is_spread(caller)) {
+        for caller in callers.iter_mut().filter(|caller| !caller.given.is_empty()) {
             let given: Vec<EventId> = caller.given.iter().copied().collect();
-            let taken = self.places(deadline, stream, &given).await?;
+            let taken = match caller.is_spread() {
+                true => self.places(deadline, stream, &given).await?,
+                false => self.generated_places(deadline, stream, &given).await?,
+            };
             if let Some(id) = taken.into_keys().next() {
-                let taken = Error::AlreadyExists(Existing::Event(id));
-                caller.refusal.get_or_insert(taken);
+                caller.refusal = Some(Error::AlreadyExists(Existing::Event(id)));
             }
         }
         Ok(())
@@ -334,7 +341,13 @@ impl Store {
             .sent_at
             .unwrap_or_else(|| self.known_head(stream, partition).next());
         insert.sent_at = Some(first);
-        batch::document(&stream.id, partition, first, insert.write, &events)
+        let given = insert.events.iter().filter_map(|(caller, event)| {
+            let caller = &callers[*caller];
+            let id = caller.events[*event].id;
+            caller.given.contains(&id).then_some(id)
+        });
+        let given: Vec<EventId> = given.collect();
+        batch::document(&stream.id, partition, first, insert.write, &events, &given)
     }
 
     /// Inserts documents in order: how many were written, and what became of the next one.

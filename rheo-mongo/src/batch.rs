@@ -7,6 +7,7 @@
 //!   "time": 1764433526000001,                   microseconds since 1970
 //!   "write": UUID("…"),                         of the write that made it
 //!   "ids": [UUID("…"), UUID("…")],
+//!   "given": [UUID("…")],                       those of the ids that a caller gave, if any
 //!   "marks": [-77, 1234, …],                    what filters look for
 //!   "events": [{"type": "order.placed", "key": "customer-7", "payload": {…}, "metadata": {…}}, …]
 //! }
@@ -65,11 +66,17 @@ pub(crate) fn document(
     first: Sequence,
     write: Uuid,
     events: &[&Event],
+    given: &[EventId],
 ) -> Result<RawDocumentBuf> {
-    let roomy = build(stream_id, partition, first, write, events, false);
+    let build = |is_compact| {
+        build(
+            stream_id, partition, first, write, events, given, is_compact,
+        )
+    };
+    let roomy = build(false);
     let document = match roomy.as_bytes().len() > ROOMY {
         false => roomy,
-        true => build(stream_id, partition, first, write, events, true),
+        true => build(true),
     };
     if document.as_bytes().len() > 16 * 1024 * 1024 {
         return Err(Error::invalid(
@@ -87,6 +94,7 @@ fn build(
     first: Sequence,
     write: Uuid,
     events: &[&Event],
+    given: &[EventId],
     is_compact: bool,
 ) -> RawDocumentBuf {
     let last = first.as_i64() - 1 + i64::try_from(events.len()).unwrap_or(i64::MAX);
@@ -116,6 +124,13 @@ fn build(
     document.append("time", time);
     document.append("write", uuid(write));
     document.append("ids", ids);
+    if !given.is_empty() {
+        let mut array = RawArrayBuf::new();
+        for id in given {
+            array.push(uuid(id.as_uuid()));
+        }
+        document.append("given", array);
+    }
     document.append("marks", marked);
     document.append("events", array);
     document
@@ -323,6 +338,7 @@ mod tests {
             first,
             Uuid::nil(),
             &events,
+            &[events[0].id],
         )
     }
 

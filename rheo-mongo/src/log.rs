@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::{StreamExt, TryStreamExt, stream};
-use mongodb::bson::{Document, RawDocumentBuf, doc};
+use mongodb::bson::{Binary, Document, RawDocumentBuf, doc};
 use rheo_core::{Event, EventId, Partition, ReadOptions, Result, Sequence, StreamName, Timestamp};
 use tokio::time::{Instant, timeout_at};
 
@@ -186,24 +186,63 @@ impl Store {
     }
 
     /// Where the events with these ids are; those that are not in the stream are left out.
+    ///
+    /// Ids that callers gave have an index. One that was generated needs none: it holds the
+    /// millisecond of its batch, and batches are found by time.
     pub(crate) async fn places(
         &self,
         deadline: Instant,
         stream: &Stream,
         ids: &[EventId],
-    ) -> Result<BTreeMap<EventId, (Partition, Sequence)>> {
-        let mut places = BTreeMap::new();
+    ) -> Result<Places> {
+        let mut places = Places::new();
         for ids in ids.chunks(1_000) {
-            let wanted: Vec<_> = ids.iter().map(|id| uuid(id.as_uuid())).collect();
-            let filter = doc! { "stream": &*stream.id, "ids": { "$in": wanted } };
-            let seen = doc! { "partition": 1, "first": 1, "last": 1, "time": 1, "ids": 1 };
-            let find = self.log.find(filter).projection(seen);
-            for document in self.all(deadline, find).await? {
-                let batch = Batch::new(document)?;
-                for id in ids {
-                    if let Some(sequence) = batch.place_of(*id)? {
-                        places.insert(*id, (batch.partition, sequence));
-                    }
+            let filter = doc! { "stream": &*stream.id, "given": { "$in": binaries(ids) } };
+            places.extend(self.places_in(deadline, filter, ids).await?);
+        }
+        let rest: Vec<EventId> = ids
+            .iter()
+            .filter(|id| !places.contains_key(id))
+            .copied()
+            .collect();
+        places.extend(self.generated_places(deadline, stream, &rest).await?);
+        Ok(places)
+    }
+
+    /// As [`places`](Self::places), for ids that were generated.
+    pub(crate) async fn generated_places(
+        &self,
+        deadline: Instant,
+        stream: &Stream,
+        ids: &[EventId],
+    ) -> Result<Places> {
+        let each = stream::iter(windows(ids)).map(|(time, ids)| {
+            let filter = doc! {
+                "stream": &*stream.id,
+                "time": time,
+                "ids": { "$in": binaries(&ids) },
+            };
+            async move { self.places_in(deadline, filter, &ids).await }
+        });
+        let each: Vec<Places> = each.buffer_unordered(AT_ONCE).try_collect().await?;
+        Ok(each.into_iter().flatten().collect())
+    }
+
+    async fn places_in(
+        &self,
+        deadline: Instant,
+        filter: Document,
+        ids: &[EventId],
+    ) -> Result<Places> {
+        let mut places = Places::new();
+        let mut seen = ends();
+        seen.insert("ids", 1);
+        let find = self.log.find(filter).projection(seen);
+        for document in self.all(deadline, find).await? {
+            let batch = Batch::new(document)?;
+            for id in ids {
+                if let Some(sequence) = batch.place_of(*id)? {
+                    places.insert(*id, (batch.partition, sequence));
                 }
             }
         }
@@ -299,6 +338,46 @@ impl Store {
     }
 }
 
+/// Partition and sequence of events, by id.
+pub(crate) type Places = BTreeMap<EventId, (Partition, Sequence)>;
+
+fn binaries(ids: &[EventId]) -> Vec<Binary> {
+    ids.iter().map(|id| uuid(id.as_uuid())).collect()
+}
+
+/// The times of the batches that hold ids, if those were generated; neighbours together.
+fn windows(ids: &[EventId]) -> Vec<(Document, Vec<EventId>)> {
+    /// Ids that are no further apart are looked for together, but no more than so many.
+    const NEAR_MILLIS: i64 = 10;
+    const MOST_TOGETHER: usize = 1_000;
+    let mut generated: Vec<(i64, EventId)> = ids
+        .iter()
+        .filter(|id| id.as_uuid().get_version_num() == 7)
+        .filter_map(|id| Some((i64::try_from(id.as_uuid().as_u128() >> 80).ok()?, *id)))
+        .collect();
+    generated.sort_unstable();
+    let mut windows: Vec<(i64, i64, Vec<EventId>)> = Vec::new();
+    for (millis, id) in generated {
+        match windows.last_mut() {
+            Some((_, last, ids)) if millis - *last <= NEAR_MILLIS && ids.len() < MOST_TOGETHER => {
+                *last = millis;
+                ids.push(id);
+            }
+            _ => windows.push((millis, millis, vec![id])),
+        }
+    }
+    let time = |(first, last, ids): (i64, i64, Vec<EventId>)| {
+        // What is before 1970 is 1970 in an id.
+        let from = match first {
+            0 => Timestamp::MIN.as_micros(),
+            _ => first.saturating_mul(1_000),
+        };
+        let until = last.saturating_mul(1_000).saturating_add(999);
+        (doc! { "$gte": from, "$lte": until }, ids)
+    };
+    windows.into_iter().map(time).collect()
+}
+
 fn ends() -> Document {
     doc! { "partition": 1, "first": 1, "last": 1, "time": 1 }
 }
@@ -314,4 +393,52 @@ pub(crate) async fn next(
         Err(_) => Fault::TimedOut,
     };
     Err(fault.portable(Stage::Read))
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn generated(micros: i64) -> EventId {
+        EventId::generate(Timestamp::from_micros(micros).expect("in range"))
+    }
+
+    fn bounds(window: &(Document, Vec<EventId>)) -> (i64, i64) {
+        let bound = |name| window.0.get_i64(name).expect("a number");
+        (bound("$gte"), bound("$lte"))
+    }
+
+    #[test]
+    fn a_generated_id_is_in_the_window_of_its_time() {
+        for micros in [
+            0,
+            999,
+            1_000,
+            1_764_433_526_123_456,
+            -5,
+            Timestamp::MIN.as_micros(),
+            Timestamp::MAX.as_micros(),
+        ] {
+            let windows = windows(&[generated(micros)]);
+            let (from, until) = bounds(&windows[0]);
+            assert!((from..=until).contains(&micros), "{micros}");
+        }
+    }
+
+    #[test]
+    fn neighbours_share_a_window_and_other_ids_have_none() {
+        let at = |millis: i64| generated(1_764_433_526_000_000 + millis * 1_000);
+        let (a, b, c) = (at(0), at(9), at(100));
+        let windows = windows(&[
+            c,
+            a,
+            EventId::new(Uuid::max()),
+            b,
+            EventId::new(Uuid::nil()),
+        ]);
+        let ids: Vec<_> = windows.iter().map(|(_, ids)| ids.clone()).collect();
+        assert_eq!(ids, [vec![a, b], vec![c]]);
+    }
 }

@@ -273,10 +273,13 @@ impl Store {
     /// Makes the indexes, and with them the collections.
     pub(crate) async fn ensure_indexes(&self, deadline: Instant) -> Result<()> {
         self.check_open()?;
-        let unique = IndexOptions::builder().unique(true).build();
+        let given = IndexOptions::builder()
+            .unique(true)
+            .partial_filter_expression(doc! { "given": { "$exists": true } })
+            .build();
         let log = [
             index(doc! { "stream": 1, "partition": 1, "first": 1 }, None),
-            index(doc! { "stream": 1, "ids": 1 }, Some(unique)),
+            index(doc! { "stream": 1, "given": 1 }, Some(given)),
             index(doc! { "stream": 1, "time": 1 }, None),
         ];
         let places = doc! { "group": 1, "partition": 1, "sequence": 1 };

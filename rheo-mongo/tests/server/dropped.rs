@@ -1,6 +1,6 @@
 //! Every operation is dropped while it waits for each of its commands: it is done, or not at all.
 
-use rheo_core::{Backend, ErrorKind, LeaseId};
+use rheo_core::{Backend, ErrorKind, LeaseId, Result};
 use rheo_mongo::MongoBackend;
 
 use crate::operations::Op;
@@ -48,21 +48,27 @@ async fn drop_everywhere(op: Op) {
 
 /// Queues up behind what the handle still does, and leaves nothing.
 async fn come_to_rest(scene: &Scene, backend: &MongoBackend) {
-    // The first attempts may find that the server is not known to be back.
     let taken = event(P0, 0).with_id(scene.acked);
-    let refused = loop {
-        match backend.append(&stream(), taken.clone()).await {
-            Err(error) if error.kind() == ErrorKind::BackendUnavailable => {}
-            refused => break refused,
-        }
-    };
-    let refused = refused.map_err(|error| error.kind());
-    assert_eq!(refused, Err(ErrorKind::AlreadyExists));
+    let refused = until_known(async || {
+        let refused = backend.append(&stream(), taken.clone()).await;
+        refused.map(drop)
+    });
+    assert_eq!(refused.await, Err(ErrorKind::AlreadyExists));
     for lease in [&scene.leases[0], &scene.leases[2]] {
         let mut unknown = lease.clone();
         unknown.lease_id = LeaseId::generate();
-        let refused = backend.ack(&unknown).await.map_err(|error| error.kind());
-        assert_eq!(refused, Err(ErrorKind::StaleLease));
+        let refused = until_known(async || backend.ack(&unknown).await);
+        assert_eq!(refused.await, Err(ErrorKind::StaleLease));
+    }
+}
+
+/// The first attempts may meet connections that break, or a server that is not known to be back.
+async fn until_known(attempt: impl AsyncFn() -> Result<()>) -> Result<(), ErrorKind> {
+    loop {
+        match attempt().await.map_err(|error| error.kind()) {
+            Err(ErrorKind::BackendUnavailable | ErrorKind::Ambiguous) => {}
+            known => return known,
+        }
     }
 }
 
