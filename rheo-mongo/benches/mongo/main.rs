@@ -22,6 +22,7 @@ use ours::Target;
 /// Events that are there to be consumed, over all partitions.
 const BACKLOG: u64 = 160_000;
 const SHORT_HISTORY: u64 = 10_000;
+const HISTORY: &str = "history: consume 100 after a short and a long one";
 
 #[tokio::main]
 async fn main() {
@@ -33,10 +34,9 @@ async fn main() {
     let plan = Plan::from_env(wanted);
     let bed = Bed::new().await;
     println!("{}", bed.server().await);
-    if plan.wants("append") {
-        append(&plan, &bed).await;
-    }
-    if plan.wants("consume") || plan.wants("history") {
+    append(&plan, &bed).await;
+    let titles = ["consume 100", "consume 10", HISTORY, "history: append 100"];
+    if titles.iter().any(|title| plan.wants(title)) {
         consume(&plan, &bed).await;
     }
     bed.drop().await;
@@ -72,8 +72,7 @@ async fn consume(plan: &Plan, bed: &Bed) {
         plan.table(&format!("consume {limit}"), workers, &contenders)
             .await;
     }
-    let title = "history: consume 100 after a short and a long one";
-    if plan.wants(title) {
+    if plan.wants(HISTORY) {
         let long = bed.stream("long").await;
         let events = plan.history / partitions;
         bed.fill(&long.0, events + BACKLOG / partitions).await;
@@ -82,7 +81,7 @@ async fn consume(plan: &Plan, bed: &Bed) {
             ours::consume("10,000 acked", &bed.backend, &short, history, 100),
             ours::consume("the long history acked", &bed.backend, &long, events, 100),
         ];
-        plan.table(title, 4, &contenders).await;
+        plan.table(HISTORY, 4, &contenders).await;
         let contenders = [
             ours::append(
                 "append 100 to a short log",
