@@ -39,11 +39,11 @@ impl Bed {
         self.connect(Config::new(&self.url)).await
     }
 
-    /// A handle that reaches the server through an address, and is impatient.
-    pub(crate) async fn via(&self, address: SocketAddr) -> Arc<MongoBackend> {
+    /// A handle that reaches the server through an address; `patience` is the operation timeout.
+    pub(crate) async fn via(&self, address: SocketAddr, patience: Duration) -> Arc<MongoBackend> {
         let config = Config::new(format!("mongodb://{address}/?directConnection=true"))
-            .with_selection_timeout(Duration::from_millis(1_000))
-            .with_operation_timeout(Duration::from_millis(2_500));
+            .with_selection_timeout(patience * 2 / 5)
+            .with_operation_timeout(patience);
         self.connect(config).await
     }
 

@@ -1,6 +1,8 @@
 //! Every operation is stopped after each of its commands: what is left is what was before or what comes
 //! after, in each partition, and the caller was told which unless nobody can know.
 
+use std::time::Duration;
+
 use rheo_core::ErrorKind;
 
 use crate::operations::Op;
@@ -14,7 +16,11 @@ async fn stop_everywhere(op: Op, afterwards: Afterwards) {
     for loses in 1.. {
         let scene = op.scene().await;
         let proxy = Proxy::start(scene.bed.server().await, loses, afterwards).await;
-        let backend = scene.bed.via(proxy.address).await;
+        let patience = match afterwards {
+            Afterwards::Dead => Duration::from_secs(2),
+            _ => Duration::from_secs(15),
+        };
+        let backend = scene.bed.via(proxy.address, patience).await;
         let result = op.run(&scene, &backend).await;
         let was_stopped = proxy.has_lost();
         drop(backend);
@@ -66,6 +72,14 @@ macro_rules! stopped {
             $(#[tokio::test(flavor = "multi_thread")]
             async fn $name() {
                 stop_everywhere(Op::$op, Afterwards::Goes).await;
+            })+
+        }
+
+        mod answer_lost_twice {
+            use super::*;
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $name() {
+                stop_everywhere(Op::$op, Afterwards::GoesTwice).await;
             })+
         }
     };

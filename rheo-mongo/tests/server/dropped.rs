@@ -1,5 +1,7 @@
 //! Every operation is dropped while it waits for each of its commands: it is done, or not at all.
 
+use std::time::Duration;
+
 use rheo_core::{Backend, ErrorKind, LeaseId, Result};
 use rheo_mongo::MongoBackend;
 
@@ -13,7 +15,7 @@ async fn drop_everywhere(op: Op) {
     for loses in 1.. {
         let scene = op.scene().await;
         let proxy = Proxy::start(scene.bed.server().await, loses, Afterwards::Held).await;
-        let backend = scene.bed.via(proxy.address).await;
+        let backend = scene.bed.via(proxy.address, Duration::from_secs(10)).await;
         let has_ended = tokio::select! {
             result = op.run(&scene, &backend) => {
                 assert_eq!(result, Ok(()), "{op:?}");

@@ -16,6 +16,8 @@ pub(crate) enum Afterwards {
     Dead,
     /// Only that connection breaks.
     Goes,
+    /// As `Goes`, and the next answer is lost as well: the driver repeats a command just once.
+    GoesTwice,
     /// Only that connection hangs, until everything recovers.
     Held,
     /// Nothing is answered any more, but every connection is accepted and stays open.
@@ -108,7 +110,8 @@ async fn requests(
     while let Some(message) = message(&mut from).await {
         if is_counted(&message) {
             let number = state.commands.fetch_add(1, Ordering::SeqCst) + 1;
-            if number == state.loses {
+            let more = usize::from(state.afterwards == Afterwards::GoesTwice);
+            if (state.loses..=state.loses + more).contains(&number) {
                 is_lost.store(true, Ordering::SeqCst);
             }
         }

@@ -12,7 +12,9 @@ use rheo_mongo::MongoBackend;
 use crate::proxy::{Afterwards, Proxy};
 use crate::scene::{P0, Scene, consumer, event, group, stream};
 
-/// The operation timeout of these handles is 2.5 s, and all cores may be busy.
+/// The operation timeout.
+const PATIENCE: Duration = Duration::from_millis(2_500);
+/// All cores may be busy.
 const IN_TIME: Duration = Duration::from_secs(4);
 
 async fn all(scene: &Scene, backend: &MongoBackend) -> Vec<(&'static str, Result<()>, Duration)> {
@@ -48,7 +50,7 @@ async fn all(scene: &Scene, backend: &MongoBackend) -> Vec<(&'static str, Result
 async fn what_cannot_be_sent_is_unavailable_in_time() {
     let scene = Scene::new(1).await;
     let proxy = Proxy::start(scene.bed.server().await, 0, Afterwards::Silent).await;
-    let backend = scene.bed.via(proxy.address).await;
+    let backend = scene.bed.via(proxy.address, PATIENCE).await;
     for (name, result, took) in all(&scene, &backend).await {
         let kind = result.expect_err(name).kind();
         assert_eq!(kind, ErrorKind::BackendUnavailable, "{name}");
@@ -67,7 +69,7 @@ async fn a_write_whose_answer_does_not_come_is_ambiguous_in_time() {
     let scene = Scene::new(1).await;
     // Four commands look up the stream and where its log ends, the fifth inserts.
     let proxy = Proxy::start(scene.bed.server().await, 5, Afterwards::Silent).await;
-    let backend = scene.bed.via(proxy.address).await;
+    let backend = scene.bed.via(proxy.address, PATIENCE).await;
     let begun = Instant::now();
     let result = backend.append(&stream(), event(P0, 100)).await;
     let took = begun.elapsed();
