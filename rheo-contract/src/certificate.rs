@@ -161,76 +161,60 @@ impl Certificate {
         if self.summary.pass == 0 {
             found.push("no case passed: nothing ran".to_owned());
         }
+        let mut wrong = Vec::new();
         for case in Suite::cases() {
-            self.look_at(case, &mut found);
+            self.look_at(case, &mut wrong);
         }
         for result in &self.cases {
-            if !Suite::cases()
-                .iter()
-                .any(|case| case.full_name() == result.name)
-            {
-                found.push(format!("{} is no case of this suite", result.name));
+            let is_known = |case: &Case| case.full_name() == result.name;
+            if !Suite::cases().iter().any(is_known) {
+                wrong.push((Wrong::Unheard, result.name.clone()));
             }
         }
+        found.extend(Wrong::ALL.iter().flat_map(|kind| kind.lines(&wrong)));
         found
     }
 
     /// As [`shortcomings`](Self::shortcomings), and whether `certified` says the same.
     pub fn verify(&self) -> Vec<String> {
         let mut found = self.shortcomings();
-        if self.certified && !found.is_empty() {
-            found.push("it says that it certifies, and does not".to_owned());
-        }
-        if !self.certified && found.is_empty() {
-            found.push("it says that it does not certify, and nothing speaks against".to_owned());
+        let certifies = found.is_empty();
+        if self.certified != certifies {
+            let said = self.certified;
+            found.push(format!("`certified` is {said}, but should be {certifies}"));
         }
         found
     }
 
-    fn look_at(&self, case: &Case, found: &mut Vec<String>) {
+    fn look_at(&self, case: &Case, wrong: &mut Vec<(Wrong, String)>) {
         let name = case.full_name();
         let results: Vec<&CaseResult> = self.cases.iter().filter(|r| r.name == name).collect();
         let applies = case.applies_to(&self.capabilities);
         let result = match (applies, &results[..]) {
             (Applies::No, []) => return,
-            (Applies::No, _) => {
-                found.push(format!("{name} has nothing to check here, and is listed"));
-                return;
-            }
-            (_, []) => {
-                found.push(format!("{name} is missing"));
-                return;
-            }
+            (Applies::No, _) => return wrong.push((Wrong::Needless, name)),
+            (_, []) => return wrong.push((Wrong::Missing, name)),
             (_, [result]) => result,
-            (_, several) => {
-                found.push(format!("{name} is there {} times", several.len()));
-                return;
-            }
+            (_, _) => return wrong.push((Wrong::Repeated, name)),
         };
         let itself = (case.group(), case.rule_id(), case.level());
         if itself != (&*result.group, &*result.rule, result.level) {
-            found.push(format!(
-                "{name} has another group, rule or level than in this suite"
-            ));
+            wrong.push((Wrong::Altered, name.clone()));
         }
         let not_declared = result.verdict == Verdict::NotDeclared;
-        if not_declared != matches!(applies, Applies::NotDeclared(_)) {
-            found.push(format!(
-                "{name} is {}, which does not fit what is declared",
-                if not_declared {
-                    "not declared"
-                } else {
-                    "judged"
-                }
-            ));
+        match (not_declared, matches!(applies, Applies::NotDeclared(_))) {
+            (true, false) => wrong.push((Wrong::Declared, name.clone())),
+            (false, true) => wrong.push((Wrong::Undeclared, name.clone())),
+            _ => {}
         }
         if fails(result) {
-            let verdict = if result.verdict == Verdict::Fail {
-                "failed"
+            let failed = result.verdict == Verdict::Fail;
+            let kind = if failed {
+                Wrong::Failed
             } else {
-                "is unknown"
+                Wrong::Unknown
             };
-            found.push(format!("{name} {verdict}"));
+            wrong.push((kind, name));
         }
     }
 
@@ -243,14 +227,31 @@ impl Certificate {
         serde_json::from_slice(&fs::read(path)?).map_err(io::Error::other)
     }
 
-    /// Writes `NAME.json` and `NAME.xml` (JUnit) into a folder, which is made if need be.
+    /// Where [`write`](Self::write) puts the certificate of a backend: `NAME.json`. Whatever in the name
+    /// is no letter, digit, `-` or `_` is written as `%` and the hexadecimal values of its bytes, so two
+    /// names are two files.
+    pub fn path_in(folder: &Path, name: &str) -> PathBuf {
+        let mut file = String::new();
+        for c in name.chars() {
+            if c.is_alphanumeric() || "-_".contains(c) {
+                file.push(c);
+            } else {
+                let bytes = c.to_string().into_bytes();
+                file.extend(bytes.iter().map(|byte| format!("%{byte:02X}")));
+            }
+        }
+        folder.join(file + ".json")
+    }
+
+    /// Writes `NAME.json` and `NAME.xml` (JUnit) into a folder, which is made if need be, and returns
+    /// [`path_in`](Self::path_in) it.
     ///
     /// # Errors
     ///
     /// When they cannot be written.
     pub fn write(&self, folder: &Path) -> io::Result<PathBuf> {
         fs::create_dir_all(folder)?;
-        let path = file_of(&self.backend.name, folder);
+        let path = Self::path_in(folder, &self.backend.name);
         let mut text = serde_json::to_string_pretty(self).map_err(io::Error::other)?;
         text.push('\n');
         fs::write(path.with_extension("xml"), crate::junit::to_xml(self)?)?;
@@ -262,19 +263,84 @@ impl Certificate {
     }
 }
 
-/// Where the certificate of a backend is.
-fn file_of(name: &str, folder: &Path) -> PathBuf {
-    let is_plain = |c: char| c.is_alphanumeric() || "-_".contains(c);
-    let name: String = name
-        .chars()
-        .map(|c| if is_plain(c) { c } else { '_' })
-        .collect();
-    folder.join(name).with_extension("json")
+/// What can be wrong with one case of a certificate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wrong {
+    Missing,
+    Repeated,
+    Needless,
+    Unheard,
+    Altered,
+    Declared,
+    Undeclared,
+    Failed,
+    Unknown,
+}
+
+impl Wrong {
+    const ALL: [Self; 9] = [
+        Self::Missing,
+        Self::Repeated,
+        Self::Needless,
+        Self::Unheard,
+        Self::Altered,
+        Self::Declared,
+        Self::Undeclared,
+        Self::Failed,
+        Self::Unknown,
+    ];
+
+    /// What it is, of one case and of several.
+    fn words(self) -> [&'static str; 2] {
+        match self {
+            Self::Missing => ["required case is missing", "required cases are missing"],
+            Self::Repeated => [
+                "case is there several times",
+                "cases are there several times",
+            ],
+            Self::Needless => [
+                "case is listed that has nothing to check here",
+                "cases are listed that have nothing to check here",
+            ],
+            Self::Unheard => ["case is none of this suite", "cases are none of this suite"],
+            Self::Altered => [
+                "case has another group, rule or level than in this suite",
+                "cases have another group, rule or level than in this suite",
+            ],
+            Self::Declared => [
+                "case is marked not_declared, and what it needs is declared",
+                "cases are marked not_declared, and what they need is declared",
+            ],
+            Self::Undeclared => [
+                "case is judged, and what it needs is not declared",
+                "cases are judged, and what they need is not declared",
+            ],
+            Self::Failed => ["case failed", "cases failed"],
+            Self::Unknown => ["case could not be judged", "cases could not be judged"],
+        }
+    }
+
+    /// A line for all cases with which this is wrong, but one for each that failed.
+    fn lines(self, wrong: &[(Self, String)]) -> Vec<String> {
+        let mut names = wrong
+            .iter()
+            .filter(|(kind, _)| *kind == self)
+            .map(|(_, name)| name);
+        let [one, several] = self.words();
+        if matches!(self, Self::Failed | Self::Unknown) {
+            return names.map(|name| format!("1 {one}: {name}")).collect();
+        }
+        match (names.next(), names.count()) {
+            (None, _) => Vec::new(),
+            (Some(name), 0) => vec![format!("1 {one}: {name}")],
+            (Some(name), more) => vec![format!("{} {several}, e.g. {name}", more + 1)],
+        }
+    }
 }
 
 /// Removes what an earlier run wrote, so that it is not taken for what this one does.
 pub(crate) fn remove_stale(name: &str, folder: &Path) -> io::Result<()> {
-    let path = file_of(name, folder);
+    let path = Certificate::path_in(folder, name);
     for stale in [path.with_extension("xml"), path] {
         match fs::remove_file(stale) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

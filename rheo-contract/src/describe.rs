@@ -3,9 +3,12 @@
 use std::fmt;
 
 use rheo_core::{
-    Capabilities, DeadLetter, Event, FetchOptions, GroupInfo, GroupName, Lag, Lease, NewEvent,
-    Page, PartitionLag, Query, Result, RetryOutcome, StreamInfo, Wakeup,
+    Capabilities, DeadLetter, Event, FetchOptions, GroupInfo, GroupName, JsonObject, Lag, Lease,
+    NewEvent, Page, PartitionLag, Query, Result, RetryOutcome, StreamInfo, Wakeup,
 };
+use serde_json::Value;
+
+use crate::history::SHOWN;
 
 /// A value as the history shows it: what tells it from others, on one line.
 pub(crate) trait Brief {
@@ -112,6 +115,55 @@ impl<'a, T, D: fmt::Display, F: Fn(&'a T) -> D> fmt::Display for Shown<'a, T, F>
     }
 }
 
+/// Compact JSON, of which no more is written than is shown: documents may be megabytes.
+struct Json<'a>(&'a JsonObject);
+
+impl fmt::Display for Json<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = String::new();
+        write_fields(&mut text, self.0.as_map());
+        f.write_str(&text)
+    }
+}
+
+fn write_value(text: &mut String, value: &Value) {
+    match value {
+        Value::String(string) => write_string(text, string),
+        Value::Object(fields) => write_fields(text, fields),
+        Value::Array(items) => {
+            text.push('[');
+            for (at, item) in items.iter().enumerate() {
+                if text.len() > SHOWN {
+                    return;
+                }
+                text.push_str(if at == 0 { "" } else { "," });
+                write_value(text, item);
+            }
+            text.push(']');
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => text.push_str(&value.to_string()),
+    }
+}
+
+fn write_fields(text: &mut String, fields: &serde_json::Map<String, Value>) {
+    text.push('{');
+    for (at, (name, value)) in fields.iter().enumerate() {
+        if text.len() > SHOWN {
+            return;
+        }
+        text.push_str(if at == 0 { "" } else { "," });
+        write_string(text, name);
+        text.push(':');
+        write_value(text, value);
+    }
+    text.push('}');
+}
+
+fn write_string(text: &mut String, string: &str) {
+    let shown = &string[..string.floor_char_boundary(SHOWN)];
+    text.push_str(&Value::from(shown).to_string());
+}
+
 /// An event to append.
 pub(crate) struct Append<'a>(pub(crate) &'a NewEvent);
 
@@ -136,9 +188,9 @@ impl fmt::Display for Append<'_> {
         if let Some(partition) = partition {
             write!(f, " to {partition:?}")?;
         }
-        write!(f, " {payload:?}")?;
+        write!(f, " {}", Json(payload))?;
         if !metadata.is_empty() {
-            write!(f, " metadata {metadata:?}")?;
+            write!(f, " metadata {}", Json(metadata))?;
         }
         Ok(())
     }
@@ -258,7 +310,7 @@ impl fmt::Display for QueryText<'_> {
 /// Events, as a result.
 pub(crate) fn event_list(events: &[Event]) -> String {
     Shown(events, |event| {
-        format!("{} {:?}", Place(event), event.payload)
+        format!("{} {}", Place(event), Json(&event.payload))
     })
     .to_string()
 }
@@ -274,4 +326,43 @@ pub(crate) fn lease_list(leases: &[Lease]) -> String {
         )
     });
     shown.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn shown(value: Value) -> String {
+        let object = JsonObject::payload(value).expect("a valid payload");
+        Json(&object).to_string()
+    }
+
+    #[test]
+    fn json_is_shown_compactly() {
+        let value = json!({ "a": [1, 1.0, null, "\"\n"], "b": { "": true }, "c": {}, "d": [] });
+
+        assert_eq!(shown(value.clone()), value.to_string());
+    }
+
+    #[test]
+    fn of_long_json_the_beginning_is_shown() {
+        let long = "ü".repeat(100_000);
+        let items: Vec<u32> = (0..100_000).collect();
+        for value in [
+            json!({ "text": long }),
+            json!({ long.clone(): 1 }),
+            json!({ "items": items }),
+        ] {
+            let text = shown(value.clone());
+
+            assert!((SHOWN..2 * SHOWN).contains(&text.len()), "{}", text.len());
+            assert!(
+                value
+                    .to_string()
+                    .starts_with(&text[..text.floor_char_boundary(SHOWN - 1)])
+            );
+        }
+    }
 }

@@ -14,7 +14,7 @@ struct Entry {
 }
 
 /// The most characters of an operation or a result that are shown.
-const SHOWN: usize = 300;
+pub(crate) const SHOWN: usize = 300;
 
 /// The most entries that are shown: the first few and the latest.
 const FIRST: usize = 10;

@@ -10,10 +10,12 @@
 //! Environment variables, so that every test runner passes them on: `RHEO_SEED`, `RHEO_AUDIT=1`,
 //! `RHEO_DEADLINE`, `RHEO_CERTIFICATES`; see [`Settings`].
 
+mod bulk;
 mod case;
 mod cases;
 mod certificate;
 mod describe;
+mod durations;
 mod expect;
 mod fixture;
 mod harness;
@@ -26,6 +28,7 @@ mod report;
 mod runner;
 mod scene;
 mod settings;
+mod states;
 mod step;
 mod suite;
 mod suite_clock;

@@ -1,16 +1,19 @@
 //! The stage of a case: a stream, a group on it, and the usual steps with both.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rheo_core::{
     Backend, ConsumerId, DeadLetter, DeadLetterOptions, ErrorKind, Event, FetchOptions, GroupName,
     GroupOptions, Lag, Lease, LeaseDuration, MaxAttempts, NewEvent, Page, Partition,
     PartitionCount, Query, ReadOptions, Reason, Replay, ResetOptions, RetryDelay, RetryOptions,
-    RetryOutcome, Sequence, Start, StreamName, StreamOptions,
+    RetryOutcome, Sequence, Start, StreamName, StreamOptions, Timestamp,
 };
 
+use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
+use crate::durations::MICROSECOND;
 use crate::expect::{Outcome, broken, expect, expect_empty, expect_eq, expect_error};
 use crate::fixture::Fixture;
 use crate::recorder::Recorder;
@@ -19,6 +22,22 @@ use crate::recorder::Recorder;
 pub(crate) const P0: Partition = Partition::ZERO;
 /// Partition 1.
 pub(crate) const P1: Partition = Partition::new(1);
+
+/// Sequences that no case reaches, around the bounds of numbers that are too small for them.
+pub(crate) const FAR: [u64; 12] = [
+    (1 << 31) - 1,
+    1 << 31,
+    (1 << 31) + 1,
+    (1 << 32) - 1,
+    1 << 32,
+    (1 << 32) + 1,
+    (1 << 32) + 2,
+    1 << 53,
+    (1 << 53) + 1,
+    (1 << 62) + 1,
+    i64::MAX.unsigned_abs() - 1,
+    i64::MAX.unsigned_abs(),
+];
 
 /// The most calls that gathering something takes before the suite gives up on it.
 const MOST_CALLS: usize = 5_000;
@@ -244,6 +263,17 @@ impl Group {
             )?;
             leases.extend(fetched);
         }
+        Ok(leases)
+    }
+
+    /// Fetches with these options until exactly `count` leases are there.
+    pub(crate) async fn gather_exactly(
+        &self,
+        options: FetchOptions,
+        count: usize,
+    ) -> Outcome<Vec<Lease>> {
+        let leases = self.gather(options, count).await?;
+        expect_leases(&leases, count)?;
         Ok(leases)
     }
 
@@ -501,4 +531,54 @@ pub(crate) async fn finished<T: 'static>(mut tasks: JoinSet<Outcome<T>>) -> Outc
         }
     }
     Ok(values)
+}
+
+/// What that many calls come to that begin at the same moment, in no order.
+pub(crate) async fn at_once<T, Call>(count: usize, call: impl Fn(usize) -> Call) -> Outcome<Vec<T>>
+where
+    T: Send + 'static,
+    Call: Future<Output = T> + Send + 'static,
+{
+    let line = Arc::new(Barrier::new(count));
+    let mut tasks = JoinSet::new();
+    for number in 0..count {
+        let (line, call) = (Arc::clone(&line), call(number));
+        tasks.spawn(async move {
+            line.wait().await;
+            Ok(call.await)
+        });
+    }
+    finished(tasks).await
+}
+
+impl Group {
+    /// Demands that just the next event, which somebody holds or which waits, is claimable from that
+    /// moment on and not a microsecond before; acks it. Where time cannot be set and the moment is far,
+    /// that it is not claimable now.
+    pub(crate) async fn expect_claimable_from(&self, moment: Timestamp, attempt: u32) -> Outcome {
+        let t = &self.stream.t;
+        if !t.jump_to(moment.saturating_sub(MICROSECOND)) {
+            let is_far = moment > t.now().saturating_add(Duration::from_secs(60));
+            if is_far {
+                return self.expect_nothing("b").await;
+            }
+            t.until(moment).await;
+        } else {
+            let early = self.fetch("b", 1).await?;
+            expect(
+                early.is_empty(),
+                format!("nothing to be claimable before {moment}"),
+                format!("{early:?}"),
+            )?;
+            t.jump_to(moment);
+        }
+        let claimed = self.fetch("b", 1).await?;
+        let attempts: Vec<u32> = claimed.iter().map(|lease| lease.attempt).collect();
+        expect_eq(
+            &format!("the attempts that are claimable at {moment}"),
+            attempts,
+            vec![attempt],
+        )?;
+        self.ack(&claimed).await
+    }
 }

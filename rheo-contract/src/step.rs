@@ -39,6 +39,25 @@ impl Step {
             Self::Reject => backend.reject(lease, &Reason::new("no good")).await,
         }
     }
+
+    /// Does it with many in one call.
+    pub(crate) async fn on_all(self, backend: &Recorder, leases: &[Lease]) -> Vec<Result<()>> {
+        fn without_answers<T>(results: Vec<Result<T>>) -> Vec<Result<()>> {
+            results.into_iter().map(|result| result.map(drop)).collect()
+        }
+        match self {
+            Self::Renew => {
+                let lasts = LeaseDuration::default();
+                without_answers(backend.renew_batch(leases, lasts).await)
+            }
+            Self::Ack => backend.ack_batch(leases).await,
+            Self::Retry => {
+                let options = RetryOptions::new();
+                without_answers(backend.retry_batch(leases, &options).await)
+            }
+            Self::Reject => backend.reject_batch(leases, &Reason::new("no good")).await,
+        }
+    }
 }
 
 /// Demands that each step with this lease is refused as stale.

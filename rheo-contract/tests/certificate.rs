@@ -57,19 +57,19 @@ fn tampering_is_found() {
     assert!(found(&|c| c.schema = "rheo-certificate/2".into()).contains("schema"));
     assert!(found(&|c| c.suite.rule_set = "0".into()).contains("rules 0"));
     assert!(found(&|c| c.suite.version = "9".into()).contains("suite 9"));
-    assert!(found(&|c| c.cases.truncate(1)).contains("is missing"));
-    assert!(found(&|c| c.cases.push(c.cases[0].clone())).contains("2 times"));
-    assert!(found(&|c| c.cases[0].name.push('x')).contains("is no case of this suite"));
+    assert!(found(&|c| c.cases.truncate(1)).contains("required cases are missing, e.g. "));
+    assert!(found(&|c| c.cases.push(c.cases[0].clone())).contains("several times"));
+    assert!(found(&|c| c.cases[0].name.push('x')).contains("is none of this suite"));
     assert!(found(&|c| c.cases[0].level = Level::Should).contains("level"));
     assert!(found(&|c| c.summary.pass += 1).contains("summary"));
-    assert!(found(&|c| c.cases[0].verdict = Verdict::NotDeclared).contains("does not fit"));
+    assert!(found(&|c| c.cases[0].verdict = Verdict::NotDeclared).contains("marked not_declared"));
     let judged = |c: &mut Certificate| {
         let at = not_declared(c);
         c.cases[at].verdict = Verdict::Pass;
     };
-    assert!(found(&judged).contains("does not fit"));
-    assert!(found(&|c| c.cases[0].verdict = Verdict::Unknown).contains("is unknown"));
-    assert!(found(&|c| c.certified = false).contains("says that it does not"));
+    assert!(found(&judged).contains("is judged"));
+    assert!(found(&|c| c.cases[0].verdict = Verdict::Unknown).contains("could not be judged"));
+    assert!(found(&|c| c.certified = false) == "`certified` is false, but should be true");
     assert!(found(&|c| fail(c, Level::Must)).contains("failed"));
     assert_eq!(
         found(&|c| fail(c, Level::Should)),
@@ -77,7 +77,39 @@ fn tampering_is_found() {
         "a SHOULD rule fails nothing"
     );
     let modest = Capabilities::builder().build().expect("valid");
-    assert!(found(&|c| c.capabilities = modest.clone()).contains("does not fit"));
+    assert!(found(&|c| c.capabilities = modest.clone()).contains("cases are judged"));
+}
+
+/// A run of a part of the suite misses hundreds of cases: one line, not hundreds.
+#[test]
+fn what_is_wrong_alike_is_one_line() {
+    let mut partial = genuine();
+    partial.cases.truncate(1);
+    partial.summary = rheo_contract::Summary::of(&partial.cases);
+    let found = partial.verify();
+    assert_eq!(found.len(), 2, "{found:#?}");
+    assert!(found[1] == "`certified` is true, but should be false");
+
+    let mut all_not_declared = genuine();
+    for case in &mut all_not_declared.cases {
+        case.verdict = Verdict::NotDeclared;
+    }
+    all_not_declared.summary = rheo_contract::Summary::of(&all_not_declared.cases);
+    let found = all_not_declared.verify();
+    assert_eq!(found.len(), 3, "{found:#?}");
+}
+
+#[test]
+fn two_names_are_two_files() {
+    let of = |name| Certificate::path_in(std::path::Path::new("c"), name);
+    assert_eq!(
+        of("rheo-memory_2"),
+        std::path::Path::new("c/rheo-memory_2.json")
+    );
+    assert_eq!(of("a/b"), std::path::Path::new("c/a%2Fb.json"));
+    let names = ["a/b", "a_b", "a%2Fb", "a.b", "a b", "..", "é", "e\u{301}"];
+    let files: std::collections::BTreeSet<_> = names.map(of).into();
+    assert_eq!(files.len(), names.len());
 }
 
 #[test]
@@ -87,7 +119,7 @@ fn it_survives_being_written_and_read() {
     let path = genuine.write(&folder).expect("writes");
     assert_eq!(
         path.file_name().and_then(|n| n.to_str()),
-        Some("memory_with__odd_name.json")
+        Some("memory%2Fwith%3A%20odd%20name.json")
     );
     assert_eq!(Certificate::read(&path).expect("reads"), genuine);
 }

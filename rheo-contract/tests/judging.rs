@@ -123,7 +123,8 @@ fn a_panic_is_a_failure_with_its_text() {
     let result = judge(Odd(|| Panics), acks);
     assert_eq!(result.verdict, Verdict::Fail);
     assert!(
-        reason(&result).contains("panicked: index out of bounds, say, at rheo-contract/tests/judging.rs:"),
+        reason(&result)
+            .contains("panicked: index out of bounds, say, at rheo-contract/tests/judging.rs:"),
         "{}",
         reason(&result)
     );

@@ -111,6 +111,7 @@ pub trait Backend: Send + Sync {
     ///
     /// - It gets every event after its start, whatever other groups do (DLV-1, DLV-2).
     /// - Its frontier begins at its start (FRN-2).
+    /// - Of concurrent creators exactly one wins; the others get `AlreadyExists` (DLV-2).
     ///
     /// # Errors
     ///
@@ -194,7 +195,8 @@ pub trait Backend: Send + Sync {
     /// # Guarantees
     ///
     /// - At most `limit` leases, from the selected partitions; at least one if anything is
-    ///   claimable and nothing else is fetching (DLV-3).
+    ///   claimable and nothing else is fetching, unless the group is at the backend's bound on open
+    ///   events of a partition, 10,000 or more (DLV-3).
     /// - In each partition the lowest claimable sequences, ascending (DLV-4); no partition starves
     ///   (DLV-5).
     /// - At most one unexpired lease per group and event (DLV-7), and no event is missed (DLV-6).
@@ -250,6 +252,7 @@ pub trait Backend: Send + Sync {
     ///
     /// - Without a delay it is claimable whatever the clock says next, also if it goes back: do not
     ///   store it as claimable from now on.
+    /// - The moment at which a delay ends is never above the highest timestamp: a longer one ends then.
     /// - When the attempts are used up, the event is dead-lettered instead (DLQ-2).
     ///
     /// # Errors
@@ -442,7 +445,8 @@ pub trait Backend: Send + Sync {
     /// default is `Unsupported`. A hint: it may come for nothing, and fetching without it is right
     /// too (OPS-4).
     ///
-    /// The timeout is real time, whatever the clock says.
+    /// The timeout is real time, whatever the clock says, and may be as long as a `Duration` can be.
+    /// With work that is there already, whatever made it claimable, the answer is `MaybeWork`.
     ///
     /// # Errors
     ///

@@ -39,6 +39,13 @@ pub(crate) const BACKENDS: &[Backend] = &[
     },
 ];
 
+impl Backend {
+    /// Whether it needs one.
+    pub(crate) fn has_server(&self) -> bool {
+        self.needs != Needs::Nothing
+    }
+}
+
 /// The backends of these names.
 pub(crate) fn named(names: &[String]) -> Vec<Backend> {
     let chosen = |backend: &&Backend| {
@@ -51,7 +58,17 @@ pub(crate) fn named(names: &[String]) -> Vec<Backend> {
 
 /// Accepts the names and packages of the backends, and names them when another is given.
 pub(crate) fn parser() -> PossibleValuesParser {
-    PossibleValuesParser::new(BACKENDS.iter().flat_map(|backend| {
+    parser_of(|_| true)
+}
+
+/// As [`parser`], for those with a server.
+pub(crate) fn server_parser() -> PossibleValuesParser {
+    parser_of(Backend::has_server)
+}
+
+fn parser_of(which: fn(&Backend) -> bool) -> PossibleValuesParser {
+    let backends = BACKENDS.iter().filter(|backend| which(backend));
+    PossibleValuesParser::new(backends.flat_map(|backend| {
         [
             clap::builder::PossibleValue::new(backend.name),
             clap::builder::PossibleValue::new(backend.package).hide(true),

@@ -5,16 +5,15 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::Args;
 
-use crate::{backends, cargo};
+use crate::{backends, cargo, ending, services};
 
 #[derive(Args)]
 pub(crate) struct Options {
     /// Which backend.
     #[arg(default_value = "ets-like", value_parser = backends::bench_parser())]
     backend: String,
-    /// Install missing server packages, as root on Debian.
-    #[arg(long)]
-    install: bool,
+    #[command(flatten)]
+    services: services::Options,
     /// Passed on to the benchmark, e.g. a filter.
     #[arg(last = true)]
     rest: Vec<String>,
@@ -26,28 +25,17 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         .next();
     let backend = backend.context("no such backend")?;
     let target = backend.bench.context("it has no benchmark")?;
-    let service = backend.needs.start(options.install)?;
+    let service = backend.needs.start(&options.services)?;
     if let Some(service) = &service {
         eprintln!("{}: {}", backend.name, service.told);
     }
-    let status = cargo::cargo()?
-        .envs(
-            service
-                .iter()
-                .map(|service| (service.variable, &service.url)),
-        )
-        .args([
-            "bench",
-            "--quiet",
-            "--package",
-            backend.package,
-            "--bench",
-            target,
-            "--",
-        ])
-        .args(&options.rest)
-        .status()
-        .context("cannot start cargo")?;
+    let mut bench = cargo::cargo()?;
+    bench.args(["bench", "--quiet", "--package", backend.package]);
+    bench.args(["--bench", target, "--"]).args(&options.rest);
+    if let Some(service) = &service {
+        service.tell(&mut bench);
+    }
+    let status = ending::status(&mut bench).context("cannot start cargo")?;
     Ok(if status.success() {
         ExitCode::SUCCESS
     } else {

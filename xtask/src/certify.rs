@@ -1,5 +1,6 @@
 //! `cargo xtask certify`: runs each backend's own `tests/contract.rs` and gathers the certificates.
 
+use std::fmt;
 use std::fs;
 use std::io::{BufRead, BufReader, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -7,10 +8,11 @@ use std::process::{ExitCode, Stdio};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use rheo_contract::{Certificate, Verdict};
+use rheo_contract::{Certificate, MAX_SEED, Verdict};
 
 use crate::backends::{self, BACKENDS, Backend};
-use crate::services::{Needs, Service};
+use crate::ending::Running;
+use crate::services::{self, Service};
 use crate::{cargo, table};
 
 #[derive(Args)]
@@ -24,18 +26,17 @@ pub(crate) struct Options {
     /// With --all: it is an error when the server of this backend cannot be had.
     #[arg(long, value_name = "NAME", value_parser = backends::parser(), requires = "all")]
     require: Vec<String>,
-    /// Install missing server packages, as root on Debian.
-    #[arg(long)]
-    install: bool,
+    #[command(flatten)]
+    services: services::Options,
     /// What to print at the end.
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
-    /// Where to write NAME.json and NAME.xml; default target/certificates, with a filter
-    /// target/certificates/partial.
+    /// Where to write NAME.json and NAME.xml; default `certificates` in Cargo's target folder, with a
+    /// filter `certificates/partial`.
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
     /// The seed of everything random; default a new one, which is printed.
-    #[arg(long)]
+    #[arg(long, value_parser = seed, allow_hyphen_values = true)]
     seed: Option<u64>,
     /// Also run the cases of what is not declared, and say what could be.
     #[arg(long)]
@@ -43,6 +44,11 @@ pub(crate) struct Options {
     /// Only cases whose name contains this, e.g. `LSE-2` or `queries`; such a run certifies nothing.
     #[arg(value_name = "FILTER")]
     filter: Option<String>,
+}
+
+fn seed(text: &str) -> Result<u64, String> {
+    let seed = text.parse().ok().filter(|seed| *seed <= MAX_SEED);
+    seed.ok_or_else(|| format!("a seed is a whole number from 0 to {MAX_SEED}, as a run prints it"))
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -57,13 +63,13 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let folder = match &options.output {
         Some(folder) => std::path::absolute(folder)?,
         // A part of the suite certifies nothing, and must not replace what does.
-        None if options.filter.is_some() => cargo::root()?.join("target/certificates/partial"),
-        None => cargo::root()?.join("target/certificates"),
+        None if options.filter.is_some() => cargo::certificates()?.join("partial"),
+        None => cargo::certificates()?,
     };
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let mut certificates = Vec::new();
     for backend in chosen(options) {
-        let service = match backend.needs.start(options.install) {
+        let service = match backend.needs.start(&options.services) {
             Ok(service) => service,
             Err(why) if options.all && !backends::named(&options.require).contains(&backend) => {
                 eprintln!("{}: not run: {why:#}", backend.package);
@@ -95,7 +101,7 @@ fn chosen(options: &Options) -> Vec<Backend> {
     if !options.backends.is_empty() {
         return backends::named(&options.backends);
     }
-    let chosen = |backend: &&Backend| options.all || backend.needs == Needs::Nothing;
+    let chosen = |backend: &&Backend| options.all || !backend.has_server();
     BACKENDS.iter().filter(chosen).copied().collect()
 }
 
@@ -108,7 +114,7 @@ fn certify(
     if let Some(service) = service {
         eprintln!("{}: {}", backend.package, service.told);
     }
-    let path = folder.join(format!("{}.json", backend.package));
+    let path = Certificate::path_in(folder, backend.package);
     // What an earlier run wrote must not be taken for what this one did.
     for stale in [path.clone(), path.with_extension("xml")] {
         if stale.exists() {
@@ -139,12 +145,11 @@ fn certify(
     };
     // One line per case, whatever --quiet says to Cargo.
     command.args(["--format", "pretty", "--color", "never"]);
-    command.envs(service.map(|service| (service.variable, &service.url)));
-    let mut child = command
-        .stdout(Stdio::piped())
-        .spawn()
-        .context("cannot start cargo")?;
-    let output = child.stdout.take().context("standard output is piped")?;
+    if let Some(service) = service {
+        service.tell(&mut command);
+    }
+    let mut child = Running::start(command.stdout(Stdio::piped())).context("cannot start cargo")?;
+    let output = child.stdout().context("standard output is piped")?;
     let mut progress = Progress::new(backend.package);
     let mut other_lines = Vec::new();
     // A backend may print anything: its bytes need not be text.
@@ -162,6 +167,12 @@ fn certify(
     {
         eprintln!("{line}");
     }
+    // The suite names the file by the backend's own name, and says it.
+    let said = other_lines
+        .iter()
+        .rev()
+        .find_map(|line| line.strip_prefix("certificate: "));
+    let path = said.map_or(path, PathBuf::from);
     if !path.exists() {
         bail!(
             "the suite wrote no certificate ({status}):\n{}",
@@ -243,10 +254,7 @@ impl Progress {
         self.done += 1;
         self.failed += usize::from(outcome.starts_with("FAILED"));
         if self.live {
-            eprint!(
-                "\r{}: {} cases, {} failed",
-                self.name, self.done, self.failed
-            );
+            eprint!("\r{self}");
             let _ = std::io::stderr().flush();
         }
         true
@@ -254,9 +262,39 @@ impl Progress {
 
     fn end(&self) {
         let start = if self.live { "\r" } else { "" };
-        eprintln!(
-            "{start}{}: {} cases, {} failed",
-            self.name, self.done, self.failed
-        );
+        eprintln!("{start}{self}");
+    }
+}
+
+impl fmt::Display for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cases = if self.done == 1 { "case" } else { "cases" };
+        let Self {
+            name, done, failed, ..
+        } = self;
+        write!(f, "{name}: {done} {cases}, {failed} failed")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MAX_SEED, Progress, seed};
+
+    #[test]
+    fn a_seed_is_a_number() {
+        assert_eq!(seed("9007199254740991"), Ok(MAX_SEED));
+        for wrong in ["", "-1", "0x7", "18446744073709551616"] {
+            assert!(seed(wrong).is_err_and(|why| why.contains("a whole number")));
+        }
+    }
+
+    #[test]
+    fn one_case_is_no_cases() {
+        let mut progress = Progress::new("a");
+        assert!(progress.notes("test log::LOG-1::x ... ok"));
+        assert_eq!(progress.to_string(), "a: 1 case, 0 failed");
+        assert!(progress.notes("test log::LOG-1::y ... FAILED"));
+        assert!(!progress.notes("certificate: a.json"));
+        assert_eq!(progress.to_string(), "a: 2 cases, 1 failed");
     }
 }

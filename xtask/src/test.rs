@@ -1,14 +1,15 @@
 //! `cargo xtask test`: everything that the project has, step by step, and what came of each.
 
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
+use rheo_contract::Certificate;
 
 use crate::backends::{self, BACKENDS, Backend};
-use crate::cargo;
-use crate::services::Service;
+use crate::services::{self, Service};
+use crate::{cargo, ending};
 
 /// The most crates that rheo-core may bring along without its default features, itself included.
 const CORE_CRATES: usize = 25;
@@ -18,9 +19,8 @@ pub(crate) struct Options {
     /// It is an error when the server of this backend cannot be had; without, it is said and left out.
     #[arg(long, value_name = "NAME", value_parser = backends::parser())]
     require: Vec<String>,
-    /// Install missing server packages, as root on Debian.
-    #[arg(long)]
-    install: bool,
+    #[command(flatten)]
+    services: services::Options,
 }
 
 /// One thing that is checked.
@@ -77,7 +77,7 @@ impl Servers {
         let required = backends::named(&options.require);
         let mut servers = Self::default();
         for backend in BACKENDS {
-            match backend.needs.start(options.install) {
+            match backend.needs.start(&options.services) {
                 Ok(None) => {}
                 Ok(Some(service)) => {
                     println!("{}: {}", backend.package, service.told);
@@ -97,11 +97,10 @@ impl Servers {
 
     /// Tells a command where the servers are.
     fn tell<'a>(&self, command: &'a mut Command) -> &'a mut Command {
-        command.envs(
-            self.started
-                .iter()
-                .map(|service| (service.variable, &service.url)),
-        )
+        self.started
+            .iter()
+            .for_each(|service| service.tell(command));
+        command
     }
 }
 
@@ -144,9 +143,7 @@ fn tests(servers: &Servers) -> Result<()> {
 }
 
 fn call(command: &mut Command) -> Result<()> {
-    let status = command
-        .status()
-        .with_context(|| format!("cannot start {command:?}"))?;
+    let status = ending::status(command).with_context(|| format!("cannot start {command:?}"))?;
     ensure!(status.success(), "{command:?} ended with {status}");
     Ok(())
 }
@@ -207,7 +204,7 @@ fn core_is_small() -> Result<()> {
 
 /// `certify`, then `verify` on what it wrote, as people do it.
 fn certification(servers: &Servers) -> Result<()> {
-    let folder = cargo::root()?.join("target/certificates");
+    let folder = cargo::certificates()?;
     let mut certify = xtask()?;
     certify.arg("certify");
     let mut files = Vec::new();
@@ -216,7 +213,7 @@ fn certification(servers: &Servers) -> Result<()> {
         .filter(|backend| !servers.missing.contains(backend))
     {
         certify.args(["--backend", backend.name]);
-        files.push(folder.join(format!("{}.json", backend.package)));
+        files.push(Certificate::path_in(&folder, backend.package));
     }
     call(servers.tell(&mut certify))?;
     call(xtask()?.arg("verify").args(files))
@@ -231,10 +228,7 @@ fn xtask() -> Result<Command> {
 fn third_party(features: &[&str]) -> Result<Command> {
     let mut command = cargo::cargo()?;
     command.current_dir(cargo::root()?.join("examples/third-party"));
-    command.env(
-        "CARGO_TARGET_DIR",
-        cargo::root()?.join("target/third-party"),
-    );
+    command.env("CARGO_TARGET_DIR", cargo::target()?.join("third-party"));
     command.args(["test", "--locked"]).args(features);
     Ok(command)
 }
@@ -244,14 +238,11 @@ fn third_party_passes() -> Result<()> {
 }
 
 fn third_party_fails() -> Result<()> {
-    let output = third_party(&["--features", "broken"])?
-        .output()
-        .context("cannot start cargo")?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    ensure!(
-        !output.status.success(),
-        "the broken backend passed:\n{text}"
-    );
+    let mut broken = third_party(&["--features", "broken"])?;
+    let (status, output) =
+        ending::output(broken.stderr(Stdio::null())).context("cannot start cargo")?;
+    let text = String::from_utf8_lossy(&output);
+    ensure!(!status.success(), "the broken backend passed:\n{text}");
     for part in [
         "rule:     LSE-2",
         "expected:",

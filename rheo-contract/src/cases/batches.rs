@@ -1,5 +1,7 @@
 //! Batches of settles: one result each, in order, and none carries another.
 
+mod large;
+
 use std::time::Duration;
 
 use rheo_core::{
@@ -7,6 +9,7 @@ use rheo_core::{
     OptionalOperation, Partition, Reason, Receipt, Result, RetryOptions, RetryOutcome, StreamName,
 };
 
+use self::large::*;
 use crate::case::{Case, case};
 use crate::expect::{Outcome, expect_eq};
 use crate::fixture::Fixture;
@@ -79,6 +82,26 @@ pub(crate) const CASES: &[Case] = &[
         "LSE-8" => a_batch_moves_the_frontier_like_its_single_settles,
         "the frontier follows the first or the last ack of the batch only"
     ).needs(&[Gate::Guarantee(Guarantee::ContiguousFrontier)]),
+    case!(
+        "LSE-8" => hundreds_of_leases_are_renewed_in_one_batch,
+        "a batch of renewals is cut at some number of leases, whatever it answers"
+    ),
+    case!(
+        "LSE-8" => hundreds_of_leases_are_retried_in_one_batch,
+        "a batch of retries is cut at some number of leases, whatever it answers"
+    ),
+    case!(
+        "LSE-8" => hundreds_of_leases_are_over_after_one_batch,
+        "a batch of acks or rejects is cut at some number of leases, whatever it answers"
+    ),
+    case!(
+        "LSE-8" => delays_in_a_batch_end_exactly_then_however_long,
+        "a batch has its own statement, which rounds or cuts the delay"
+    ),
+    case!(
+        "LSE-8" => renewals_in_a_batch_end_exactly_then_however_long,
+        "a batch has its own statement, which rounds or cuts the duration"
+    ),
 ];
 
 /// The batch form of a step, with its usual arguments.

@@ -61,6 +61,11 @@ pub(crate) const CASES: &[Case] = &[
     )
     .needs(&[PARTITIONS]),
     case!(
+        "DLQ-5" => dead_letters_of_twelve_partitions_are_in_order,
+        "the numbers of partitions are kept or compared as text"
+    )
+    .needs(&[Gate::Guarantee(Guarantee::Partitions)]),
+    case!(
         "DLQ-5" => pages_of_dead_letters_join_up,
         "the bound `after` is inclusive, or is applied after the limit"
     ),
@@ -537,4 +542,20 @@ async fn a_dead_letter_lets_the_frontier_pass(t: Fixture) -> Outcome {
     group.expect_frontier(3).await?;
     group.ack(&leases[..1]).await?;
     group.expect_frontier(5).await
+}
+
+/// Partition 10 comes after 9, and after 2: they are numbers.
+async fn dead_letters_of_twelve_partitions_are_in_order(t: Fixture) -> Outcome {
+    let group = t.stream(12).await?.group("billing").await?;
+    for partition in (0..12).map(Partition::new) {
+        group.stream.append_to(partition, 2).await?;
+    }
+    reject_all(&group).await?;
+
+    let expected: Vec<(u32, u64)> = (0..12).flat_map(|p| [(p, 1), (p, 2)]).collect();
+    let all = group.dead_letters().await?;
+    expect_eq("the dead letters' places", places(&all), expected.clone())?;
+    let mut pages: Vec<&[(u32, u64)]> = expected.chunks(5).collect();
+    pages.push(&[]);
+    expect_pages(&group, 5, &pages).await
 }

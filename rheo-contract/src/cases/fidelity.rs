@@ -27,6 +27,11 @@ pub(crate) const CASES: &[Case] = &[
     )
     .needs(&[BATCH_WRITES]),
     case!(
+        "LOG-5" => every_event_of_a_large_batch_is_whole,
+        "a large batch is written in parts, and what the first part had is left out of the others"
+    )
+    .needs(&[BATCH_WRITES]),
+    case!(
         "LOG-5" => a_query_gives_the_same_event,
         "queries read an index that does not hold everything"
     )
@@ -100,6 +105,10 @@ pub(crate) const CASES: &[Case] = &[
     case!(
         "LOG-8" => a_long_array_comes_back_in_order,
         "arrays are kept as rows or sets, and put together in another order"
+    ),
+    case!(
+        "LOG-8" => many_fields_and_long_names_come_back,
+        "the store has a bound for the fields of a document, or for the length of their names"
     ),
     case!(
         "LOG-8" => the_longest_document_comes_back,

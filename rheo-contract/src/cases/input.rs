@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use rheo_core::{
     Backend, ConsumerId, DeadLetterOptions, ErrorKind, FetchOptions, Gate, GroupName, GroupOptions,
-    Guarantee, JsonObject, ListOptions, NewEvent, Operation, OptionalOperation, Partition,
+    Guarantee, JsonObject, Limits, ListOptions, NewEvent, Operation, OptionalOperation, Partition,
     Partitions, Query, ReadOptions, Replay, ResetOptions, Sequence, Start, StreamName,
 };
 use serde_json::json;
 
+use crate::bulk::{byte_len, of_bytes as of_total};
 use crate::case::{Case, case};
 use crate::expect::{Outcome, expect, expect_empty, expect_eq, expect_error, expect_invalid};
 use crate::fixture::{Fixture, new_event};
@@ -124,6 +125,11 @@ pub(crate) const CASES: &[Case] = &[
     )
     .needs(&[BATCHES]),
     case!(
+        "LOG-8" => a_batch_of_as_many_bytes_as_allowed_is_taken_and_no_larger_one,
+        "the store or its driver has a bound for a request or a transaction that is not declared"
+    )
+    .needs(&[BATCHES]),
+    case!(
         "LOG-8" => a_batch_with_one_payload_too_long_is_refused_whole,
         "events are checked while they are written, so that those before a bad one stay"
     )
@@ -160,6 +166,46 @@ async fn an_append_out_of_range_is_invalid(t: Fixture) -> Outcome {
     expect_empty("event", &stream.read(P0).await?)?;
     let next = stream.append(1).await?;
     expect_eq("the sequences", sequences(&next), vec![1])
+}
+
+/// Events of that many bytes of payload and metadata together, as few as the limits allow; of fewer
+/// bytes, where the number of events is what bounds a batch.
+fn batch_of_bytes(limits: &Limits, bytes: usize) -> Outcome<Vec<NewEvent>> {
+    let most = limits.batch_events.unwrap_or(usize::MAX);
+    let count = bytes.div_ceil(limits.json_bytes).min(most);
+    let each = (bytes / count).min(limits.json_bytes);
+    let longer = match each == limits.json_bytes {
+        true => 0,
+        false => bytes % count,
+    };
+    let mut batch = vec![of_total(each + 1)?; longer];
+    batch.resize(count, of_total(each)?);
+    Ok(batch)
+}
+
+/// A producer that collects for a while flushes megabytes at once.
+async fn a_batch_of_as_many_bytes_as_allowed_is_taken_and_no_larger_one(t: Fixture) -> Outcome {
+    const WITHOUT_A_LIMIT: usize = 20 << 20;
+    let stream = t.stream(1).await?;
+    let limits = *t.capabilities().limits();
+    let most = limits.batch_bytes.unwrap_or(WITHOUT_A_LIMIT);
+
+    let beyond = batch_of_bytes(&limits, most.min(WITHOUT_A_LIMIT) + 1)?;
+    if most < WITHOUT_A_LIMIT && beyond.iter().map(byte_len).sum::<usize>() > most {
+        let refused = t.backend.append_batch(&stream.name, beyond).await;
+        expect_invalid(refused, "events")?;
+        expect_empty("event", &stream.read(P0).await?)?;
+    }
+    let fits = batch_of_bytes(&limits, most.min(WITHOUT_A_LIMIT))?;
+    let count = fits.len();
+    let appended = t.backend.append_batch(&stream.name, fits).await?;
+    expect_eq("the number of events", appended.len(), count)?;
+    let read = stream.read(P0).await?;
+    expect(
+        read == appended,
+        format!("{count} events in the log, as appended"),
+        format!("others, {} of them", read.len()),
+    )
 }
 
 /// The producer repairs the batch and sends it again: nothing of it may be there twice.

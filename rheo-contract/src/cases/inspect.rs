@@ -39,6 +39,10 @@ pub(crate) const CASES: &[Case] = &[
         "streams are joined with their partitions or groups, or only those with events are listed"
     ),
     case!(
+        "OPS-1" => more_than_a_hundred_streams_are_listed,
+        "a page is cut at a number of the backend's own, or the name it goes on from is cut"
+    ),
+    case!(
         "OPS-2" => groups_are_listed_by_the_bytes_of_their_names,
         "names are ordered by a locale, by UTF-16 units, without case, or by creation"
     ),
@@ -49,6 +53,10 @@ pub(crate) const CASES: &[Case] = &[
     case!(
         "OPS-2" => a_limit_bounds_a_page_of_groups,
         "a limit of 0 is taken for none, or a large one overflows"
+    ),
+    case!(
+        "OPS-2" => more_than_a_hundred_groups_are_listed,
+        "a page is cut at a number of the backend's own, or the name it goes on from is cut"
     ),
     case!(
         "OPS-2" => the_groups_of_other_streams_are_not_listed,
@@ -80,6 +88,10 @@ pub(crate) const CASES: &[Case] = &[
         "the numbers are those of one partition"
     )
     .needs(&[PARTITIONS]),
+    case!(
+        "OPS-3" => group_info_counts_nothing_of_other_groups,
+        "leases or dead letters are counted by stream, without the group, or by group, without the stream"
+    ),
     case!(
         "OPS-3" => group_info_counts_nothing_after_a_reset,
         "the numbers are counters of their own that only settling keeps"
@@ -270,6 +282,52 @@ async fn a_stream_is_listed_once_whatever_is_in_it(t: Fixture) -> Outcome {
     let seen = streams(&t, &ListOptions::new()).await?;
 
     expect_eq("the streams", seen, owned(&["bare", "full"]))
+}
+
+/// 120 names of 255 bytes that differ in their last three.
+fn long_names() -> Vec<String> {
+    (100..220)
+        .map(|number| format!("{}{number}", "n".repeat(252)))
+        .collect()
+}
+
+/// A list that ends at the hundredth looks whole.
+async fn more_than_a_hundred_streams_are_listed(t: Fixture) -> Outcome {
+    let names = long_names();
+    for name in names.iter().rev() {
+        t.stream_named(name, 1).await?;
+    }
+
+    let all = ListOptions::new().with_limit(1_000);
+    expect_eq("the streams", streams(&t, &all).await?, names.clone())?;
+    let by_default = streams(&t, &ListOptions::new()).await?;
+    expect_eq("the streams by default", by_default, names[..100].to_vec())?;
+    for from in [0, 49, 99, 118, 119] {
+        let after = StreamName::new(&names[from])?;
+        let seen = streams(&t, &all.clone().with_after(after)).await?;
+        expect_eq("the streams above one", seen, names[from + 1..].to_vec())?;
+    }
+    Ok(())
+}
+
+/// As for streams.
+async fn more_than_a_hundred_groups_are_listed(t: Fixture) -> Outcome {
+    let stream = t.stream(1).await?;
+    let names = long_names();
+    for name in names.iter().rev() {
+        stream.group(name).await?;
+    }
+
+    let all = ListOptions::new().with_limit(1_000);
+    expect_eq("the groups", groups(&stream, &all).await?, names.clone())?;
+    let by_default = groups(&stream, &ListOptions::new()).await?;
+    expect_eq("the groups by default", by_default, names[..100].to_vec())?;
+    for from in [0, 49, 99, 118, 119] {
+        let after = GroupName::new(&names[from])?;
+        let seen = groups(&stream, &all.clone().with_after(after)).await?;
+        expect_eq("the groups above one", seen, names[from + 1..].to_vec())?;
+    }
+    Ok(())
 }
 
 /// As for streams.
@@ -499,4 +557,24 @@ async fn group_info_looks_for_the_stream_before_the_group(t: Fixture) -> Outcome
     let result = t.backend.group_info(&stream, &group).await;
     expect_error(result, ErrorKind::GroupNotFound)?;
     Ok(())
+}
+
+/// Groups beside it and namesakes on other streams have their own leases and dead letters.
+async fn group_info_counts_nothing_of_other_groups(t: Fixture) -> Outcome {
+    let billing = t.group().await?;
+    let audit = billing.stream.group("audit").await?;
+    let namesake = t.group().await?;
+    audit.bring_into_every_state().await?;
+    namesake.bring_into_every_state().await?;
+    namesake.fetch_one("b").await?;
+    expect_counts(&billing, 0, 0).await?;
+    expect_counts(&audit, 1, 1).await?;
+    expect_counts(&namesake, 2, 1).await?;
+
+    let leases = billing.fetch_exactly("c", 4).await?;
+    billing.reject(&leases[0], "broken").await?;
+
+    expect_counts(&billing, 3, 1).await?;
+    expect_counts(&audit, 1, 1).await?;
+    expect_counts(&namesake, 2, 1).await
 }

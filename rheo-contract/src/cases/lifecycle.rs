@@ -8,6 +8,7 @@ use crate::expect::{Failure, Outcome, expect_eq, expect_error};
 use crate::fixture::Fixture;
 use crate::operations::Target;
 use crate::scene::P0;
+use crate::states::{every_state, expect_untouched};
 
 const DISTRIBUTED: &[Gate] = &[Gate::Guarantee(Guarantee::Distributed)];
 
@@ -23,6 +24,10 @@ pub(crate) const CASES: &[Case] = &[
     case!(
         "STR-5" => making_indexes_again_keeps_deliveries,
         "ensure_indexes makes the tables of delivery state anew and loses claims and acks"
+    ),
+    case!(
+        "STR-5" => making_indexes_again_touches_no_state,
+        "ensure_indexes cleans up: it ends delays, takes leases back or drops dead letters"
     ),
     case!(
         "STR-5" => indexes_may_be_made_by_several_at_once,
@@ -257,4 +262,14 @@ async fn a_call_on_a_closed_handle_has_no_effect(t: Fixture) -> Outcome {
     expect_eq("the log", group.stream.read(P0).await?, log)?;
     group.expect_nothing("b").await?;
     group.ack(&target.leases).await
+}
+
+/// Acked, leased, expired, waiting, dead or new: a deployment in the middle of work changes none.
+async fn making_indexes_again_touches_no_state(t: Fixture) -> Outcome {
+    let group = t.group().await?;
+    let states = every_state(&[&group], 1).await?;
+    t.backend.ensure_indexes().await?;
+    t.backend.ensure_indexes().await?;
+
+    expect_untouched(&states, None).await
 }

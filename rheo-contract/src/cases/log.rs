@@ -2,6 +2,7 @@
 
 mod batches;
 mod ids;
+mod racing;
 mod reading;
 mod routing;
 mod sequences;
@@ -10,6 +11,7 @@ use rheo_core::{Gate, Guarantee, OptionalOperation};
 
 use self::batches::*;
 use self::ids::*;
+use self::racing::*;
 use self::reading::*;
 use self::routing::*;
 use self::sequences::*;
@@ -170,6 +172,16 @@ pub(crate) const CASES: &[Case] = &[
     )
     .needs(&[BATCH_WRITES, PARTITIONS]),
     case!(
+        "LOG-6" => a_batch_finds_partitions_above_9,
+        "the partitions of a batch are kept as text, or as one digit"
+    )
+    .needs(&[BATCH_WRITES, PARTITIONS]),
+    case!(
+        "LOG-6" => a_long_key_is_hashed_to_its_end,
+        "the key is cut to the width of a column before it is hashed"
+    )
+    .needs(&[PARTITIONS]),
+    case!(
         "LOG-6" => a_partition_out_of_range_is_refused,
         "the partition is wrapped around, or made on the way"
     ),
@@ -195,6 +207,21 @@ pub(crate) const CASES: &[Case] = &[
         "LOG-7" => a_refused_id_stays_free,
         "the id is noted before the event is written"
     ),
+    case!(
+        "LOG-7" => every_id_of_a_batch_is_taken,
+        "ids of a batch are not noted, or just that of its first or last event"
+    )
+    .needs(&[BATCH_WRITES]),
+    case!(
+        "LOG-7" => every_id_of_a_batch_is_taken_in_every_partition,
+        "the ids of a batch are noted by the partition of each event"
+    )
+    .needs(&[BATCH_WRITES, PARTITIONS]),
+    case!(
+        "LOG-7" => one_batch_may_be_in_many_streams,
+        "the ids of a batch are compared with those of the whole store"
+    )
+    .needs(&[BATCH_WRITES]),
     case!(
         "LOG-7" => one_id_may_be_in_two_streams,
         "the unique index does not include the stream"
@@ -225,6 +252,14 @@ pub(crate) const CASES: &[Case] = &[
         "the backend has a default page size of its own"
     ),
     case!(
+        "LOG-9" => a_read_gives_1500_events,
+        "the backend or its driver cuts pages at a number of its own"
+    ),
+    case!(
+        "LOG-9" => a_read_gives_3_megabytes,
+        "the backend or its driver cuts pages at a number of bytes"
+    ),
+    case!(
         "LOG-9" => a_read_is_of_one_partition,
         "the partition is not part of the condition"
     )
@@ -233,4 +268,14 @@ pub(crate) const CASES: &[Case] = &[
         "LOG-9" => reading_a_missing_stream_is_an_error,
         "a stream without rows and a missing stream look the same"
     ),
+    // Races
+    case!(
+        "LOG-7" => of_concurrent_appends_with_one_id_one_wins,
+        "whether the id is taken is looked up in one step, and the event is written in another"
+    ),
+    case!(
+        "LOG-7" => of_concurrent_appends_of_one_id_to_many_partitions_one_wins,
+        "ids are unique by an index or a lock of the partition alone"
+    )
+    .needs(&[PARTITIONS]),
 ];

@@ -1,18 +1,22 @@
 //! Queries and paging: filters, order, cursors.
 
+mod combined;
 mod cursors;
 mod filters;
 mod json;
 mod order;
 mod paging;
+mod texts;
 
 use rheo_core::{Gate, Guarantee};
 
+use self::combined::*;
 use self::cursors::*;
 use self::filters::*;
 use self::json::*;
 use self::order::*;
 use self::paging::*;
+use self::texts::*;
 use crate::case::{Case, case};
 
 const DISTRIBUTED: Gate = Gate::Guarantee(Guarantee::Distributed);
@@ -82,7 +86,46 @@ pub(crate) const CASES: &[Case] = &[
         "a stream without rows and a missing stream look the same, or limit 0 returns early"
     )
     .needs(&[RANGE_SCAN]),
+    case!(
+        "QRY-1" => ranges_hold_on_every_page_in_every_order,
+        "the cursor takes the place of a bound, or an order has a statement of its own without it"
+    ),
+    case!(
+        "QRY-1" => filters_hold_on_every_page_in_every_order,
+        "the statement for later pages, for an order or for two filters lacks one of the conditions"
+    )
+    .needs(&[INDEXES]),
+    case!(
+        "QRY-1" => long_types_are_compared_to_their_end,
+        "an index or a column keeps the first bytes of a type only"
+    )
+    .needs(&[INDEXES]),
+    case!(
+        "QRY-1" => long_keys_are_compared_to_their_end,
+        "an index or a column keeps the first bytes of a key only"
+    )
+    .needs(&[INDEXES]),
     // JSON
+    case!(
+        "QRY-1" => long_texts_in_fields_are_compared_to_their_end,
+        "an index keeps the first bytes of a value only"
+    )
+    .needs(&[INDEXES]),
+    case!(
+        "QRY-1" => long_field_names_are_compared_to_their_end,
+        "field names are cut to the length of an identifier"
+    )
+    .needs(&[INDEXES]),
+    case!(
+        "QRY-1" => an_empty_value_is_neither_null_nor_absent,
+        "the store takes an empty text for null, or a default stands in for a missing field"
+    )
+    .needs(&[INDEXES]),
+    case!(
+        "QRY-1" => what_is_nested_is_compared_exactly_too,
+        "values are compared exactly at the top, and by text, as sets or as doubles inside"
+    )
+    .needs(&[INDEXES]),
     case!(
         "QRY-1" => values_of_different_types_differ,
         "values are compared as text"
@@ -133,6 +176,11 @@ pub(crate) const CASES: &[Case] = &[
         "QRY-2" => timestamps_that_go_back_are_ordered_too,
         "the order of the log is taken for the order of time"
     ),
+    case!(
+        "QRY-2" => partitions_above_9_are_ordered_by_number,
+        "partitions are kept or put into the cursor as text"
+    )
+    .needs(&[PARTITIONS]),
     // Paging
     case!(
         "QRY-3" => paging_by_sequence_gives_every_event_once,
@@ -166,6 +214,14 @@ pub(crate) const CASES: &[Case] = &[
     case!(
         "QRY-3" => timestamps_that_go_back_disturb_no_page,
         "the cursor is an offset, or pages by time go on by sequence"
+    ),
+    case!(
+        "QRY-3" => a_page_holds_1500_events,
+        "the backend or its driver cuts pages at a number of its own"
+    ),
+    case!(
+        "QRY-3" => a_page_holds_3_megabytes,
+        "the backend or its driver cuts pages at a number of bytes"
     ),
     // Cursors
     case!(

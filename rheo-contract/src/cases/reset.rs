@@ -1,5 +1,7 @@
 //! Reset: starting again.
 
+mod starts;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,6 +13,7 @@ use rheo_core::{
 };
 use tokio::task::JoinSet;
 
+use self::starts::*;
 use crate::case::{Case, case};
 use crate::expect::{Outcome, expect_empty, expect_eq, expect_error, expect_invalid};
 use crate::fixture::Fixture;
@@ -123,6 +126,34 @@ pub(crate) const CASES: &[Case] = &[
         "partitions are checked one by one while they are reset"
     )
     .needs(&[REPLAY]),
+    case!(
+        "RPL-5" => reset_to_a_time_goes_by_the_lowest_sequence,
+        "timestamps are taken to ascend: the start is found by bisection, or the last earlier event is taken"
+    ),
+    case!(
+        "RPL-5" => reset_to_a_time_is_found_per_partition,
+        "the place that was found in one partition is used for all"
+    )
+    .needs(&[PARTITIONS]),
+    case!(
+        "RPL-5" => reset_to_the_end_is_each_partitions_own,
+        "the end of one partition, or the highest of all, is used for all"
+    )
+    .needs(&[PARTITIONS]),
+    case!(
+        "RPL-5" => each_partition_is_reset_after_its_own_sequence,
+        "the sequences are taken in the order of the partitions that are selected, or one is used for all"
+    )
+    .needs(&[PARTITIONS]),
+    case!(
+        "RPL-6" => reset_of_one_partition_touches_no_state_elsewhere,
+        "dead letters, delays or leases are dropped without looking at the partition"
+    )
+    .needs(&[PARTITIONS]),
+    case!(
+        "RPL-6" => reset_touches_no_state_of_other_groups,
+        "dead letters, delays or leases are dropped by stream, without the group, or by group, without the stream"
+    ),
 ];
 
 fn after(sequence: u64) -> Outcome<Start> {

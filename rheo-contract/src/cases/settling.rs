@@ -1,5 +1,9 @@
 //! Retry and reject: giving an event back, giving up on it.
 
+mod counting;
+mod delays;
+mod lost;
+
 use std::time::Duration;
 
 use rheo_core::{
@@ -7,6 +11,9 @@ use rheo_core::{
     OptionalOperation, Reason, RetryOptions, RetryOutcome,
 };
 
+use self::counting::*;
+use self::delays::*;
+use self::lost::*;
 use crate::case::{Case, case};
 use crate::expect::{Outcome, expect_empty, expect_eq};
 use crate::fixture::Fixture;
@@ -56,6 +63,14 @@ pub(crate) const CASES: &[Case] = &[
     )
     .needs(&[Gate::Operation(OptionalOperation::DeadLetters)]),
     case!(
+        "DLQ-1" => a_delay_ends_exactly_then_however_long_it_is,
+        "the delay is rounded, cut, or kept in a number of milliseconds that is too small"
+    ),
+    case!(
+        "DLQ-1" => no_delay_goes_beyond_the_highest_timestamp,
+        "the sum of now and the delay overflows, or does not fit the column"
+    ),
+    case!(
         "DLQ-2" => at_the_last_attempt_a_retry_gives_up,
         "the attempts are compared with > where it has to be >=, or never"
     ),
@@ -74,6 +89,14 @@ pub(crate) const CASES: &[Case] = &[
     case!(
         "DLQ-2" => very_many_attempts_are_allowed,
         "max_attempts does not fit the column, or is capped"
+    ),
+    case!(
+        "DLQ-2" => hundreds_of_attempts_are_counted,
+        "the attempts are kept in a byte, and begin again after 255"
+    ),
+    case!(
+        "DLQ-2" => no_number_of_attempts_is_too_large,
+        "max_attempts is kept in an integer that is too small, or capped"
     ),
     case!(
         "DLQ-2" => lost_leases_count_towards_the_last_attempt,
@@ -140,6 +163,15 @@ pub(crate) const CASES: &[Case] = &[
     case!(
         "DLQ-3" => an_empty_fetch_leaves_nothing_used_up,
         "only as many used-up events are given up on in a fetch as its limit allows"
+    )
+    .needs(&[Gate::Operation(OptionalOperation::DeadLetters)]),
+    case!(
+        "DLQ-3" => used_up_events_are_never_handed_out_whatever_the_limit,
+        "only as many used-up events are taken out as the fetch has room for, and the others are handed out"
+    ),
+    case!(
+        "DLQ-3" => all_used_up_events_become_dead_letters_whatever_the_limit,
+        "a fetch skips more used-up events than its limit, or drops them"
     )
     .needs(&[Gate::Operation(OptionalOperation::DeadLetters)]),
     case!(

@@ -79,6 +79,10 @@ pub(crate) const CASES: &[Case] = &[
         "a column or an index entry is too short for 255 bytes, or a prefix pushes a name over it"
     ),
     case!(
+        "STR-2" => long_names_that_begin_alike_are_told_apart,
+        "the parts of a store that go by a name cut it to the length of an identifier"
+    ),
+    case!(
         "STR-3" => text_that_looks_like_a_command_is_kept,
         "values are formatted into a statement, or keys with `$` and dots are escaped one way only"
     ),
@@ -505,6 +509,39 @@ async fn the_longest_names_work(t: Fixture) -> Outcome {
             t.backend.ack(&lease).await?;
         }
         expect_eq("the number of lease ids", ids.len(), 2)?;
+    }
+    Ok(())
+}
+
+/// What one group did, or what is in one stream, is no other's affair, however alike their names.
+async fn long_names_that_begin_alike_are_told_apart(t: Fixture) -> Outcome {
+    let name = |length: usize, last: &str| "n".repeat(length) + last;
+    for length in [31, 63, 64, 127, 128, 254] {
+        let left = t.stream_named(&name(length, "1"), 1).await?;
+        let right = t.stream_named(&name(length, "2"), 1).await?;
+        let one = left.group(&name(length, "1")).await?;
+        let two = left.group(&name(length, "2")).await?;
+        let lefts = left.append(3).await?;
+        let rights = right.append(1).await?;
+
+        expect_eq("the log", left.read(P0).await?, lefts)?;
+        expect_eq("the log", right.read(P0).await?, rights)?;
+        let leases = one.expect_claimable(&name(length, "1"), &[1, 2, 3]).await?;
+        let others = two.expect_claimable(&name(length, "2"), &[1, 2, 3]).await?;
+        one.ack(&leases[..1]).await?;
+        one.reject(&leases[1], "bad").await?;
+        for (lease, other) in leases.iter().zip(&others) {
+            let forged = Lease {
+                group: two.name.clone(),
+                ..lease.clone()
+            };
+            expect_error(t.backend.ack(&forged).await, ErrorKind::StaleLease)?;
+            t.backend.ack(other).await?;
+        }
+        one.ack(&leases[2..]).await?;
+        two.expect_nothing("a").await?;
+        let elsewhere = right.group(&name(length, "1")).await?;
+        elsewhere.expect_claimable("a", &[1]).await?;
     }
     Ok(())
 }

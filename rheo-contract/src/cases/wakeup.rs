@@ -3,13 +3,14 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use rheo_core::{Backend, ErrorKind, Gate, GroupName, Guarantee, StreamName, Wakeup};
+use rheo_core::{Backend, ErrorKind, Gate, GroupName, Guarantee, ResetOptions, StreamName, Wakeup};
 
 use crate::case::{Case, case};
 use crate::expect::{Outcome, broken, expect, expect_eq, expect_error};
 use crate::fixture::Fixture;
 use crate::recorder::Recorder;
 use crate::scene::Group;
+use crate::step::retry_after;
 
 pub(crate) const CASES: &[Case] = &[
     case!(
@@ -25,6 +26,23 @@ pub(crate) const CASES: &[Case] = &[
         "a replayed event does not count as work, since it is below the last claimed one"
     )
     .needs(&[Gate::Guarantee(Guarantee::Replay)]),
+    case!(
+        "OPS-4" => a_reset_is_told,
+        "what a reset opens does not count as work"
+    )
+    .needs(&[Gate::Guarantee(Guarantee::Replay)]),
+    case!(
+        "OPS-4" => an_expired_lease_is_told,
+        "only events without a lease count as work, whether it has expired or not"
+    ),
+    case!(
+        "OPS-4" => an_ended_delay_is_told,
+        "what waits for its retry does not count as work, whether its delay has ended or not"
+    ),
+    case!(
+        "OPS-4" => any_timeout_may_be_given,
+        "the timeout is turned into a number of milliseconds that is too small, or a deadline that overflows"
+    ),
     case!(
         "OPS-4" => an_append_ends_the_wait,
         "what is appended while somebody waits is not told, so that every event waits for a timeout"
@@ -56,6 +74,14 @@ pub(crate) const CASES: &[Case] = &[
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How long a wait is given to begin.
 const BEGIN: Duration = Duration::from_millis(50);
+
+/// More milliseconds than 31, 32 and 64 bits hold, and more than any clock does.
+const TIMEOUTS: [Duration; 4] = [
+    Duration::from_millis(i32::MAX as u64 + 1),
+    Duration::from_millis(u32::MAX as u64 + 1),
+    Duration::from_secs(i64::MAX as u64),
+    Duration::MAX,
+];
 
 async fn wait(group: &Group, timeout: Duration) -> Outcome<Wakeup> {
     let (stream, name) = (&group.stream.name, &group.name);
@@ -93,6 +119,65 @@ async fn a_replay_is_told(t: Fixture) -> Outcome {
     group.replay_after(0).await?;
 
     expect_work(&group, PATIENCE).await
+}
+
+/// And in a reset.
+async fn a_reset_is_told(t: Fixture) -> Outcome {
+    let group = t.group_with_events(2).await?;
+    group.ack(&group.fetch_exactly("a", 2).await?).await?;
+    group.reset(&ResetOptions::new()).await?;
+
+    expect_work(&group, PATIENCE).await
+}
+
+/// The holder died: whoever sleeps now has to take over.
+async fn an_expired_lease_is_told(t: Fixture) -> Outcome {
+    let group = t.group_with_events(1).await?;
+    let lease = group.fetch_one_briefly("a").await?;
+    t.let_lease_expire(&lease).await;
+
+    expect_work(&group, PATIENCE).await?;
+    expect_eq("the attempt", group.fetch_one("b").await?.attempt, 2)
+}
+
+/// The backoff is over, and nothing else tells.
+async fn an_ended_delay_is_told(t: Fixture) -> Outcome {
+    let group = t.group_with_events(1).await?;
+    let lease = group.fetch_one("a").await?;
+    t.backend.retry(&lease, &retry_after(t.brief())?).await?;
+    let due = t.now().saturating_add(t.brief());
+    t.until(due).await;
+
+    expect_work(&group, PATIENCE).await?;
+    expect_eq("the attempt", group.fetch_one("b").await?.attempt, 2)
+}
+
+/// "For ever" is a timeout too: with work it ends at once, and without work not before some comes.
+async fn any_timeout_may_be_given(t: Fixture) -> Outcome {
+    for timeout in TIMEOUTS {
+        let group = t.group().await?;
+        let mut waiting = pin!(wait(&group, timeout));
+        if let Ok(hint) = tokio::time::timeout(BEGIN, &mut waiting).await {
+            // It may come for nothing, but the time is not up.
+            expect_eq(
+                &format!("the hint within {timeout:?}"),
+                hint?,
+                Wakeup::MaybeWork,
+            )?;
+        } else {
+            group.stream.append(1).await?;
+            let Ok(hint) = tokio::time::timeout(PATIENCE, waiting).await else {
+                return Err(broken(
+                    format!("a wait of {timeout:?} to end with an append"),
+                    format!("no answer within {PATIENCE:?}"),
+                ));
+            };
+            expect_eq("the hint after an append", hint?, Wakeup::MaybeWork)?;
+        }
+        group.stream.append(1).await?;
+        expect_work(&group, timeout).await?;
+    }
+    Ok(())
 }
 
 /// This is what the operation is for.

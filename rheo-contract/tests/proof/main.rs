@@ -7,6 +7,7 @@ mod book;
 mod defect;
 mod faulty;
 mod harness;
+mod meeting;
 mod modest;
 mod tweak;
 mod variants;

@@ -199,8 +199,10 @@ pub const RULES: &[Rule] = &[
         `Invalid`, the same on every backend, and nothing is written. A backend with a smaller \
         bound declares it in its limits, and input beyond them is `Invalid` for `payload`, \
         `metadata` or `events`; where `batch_events` is not declared, a batch of 1,000 small \
-        events fits, or of as many as `batch_bytes` allows. Text that merely looks like an escape \
-        (a backslash, a u, four digits) is innocent and stays as it is.",
+        events fits, or of as many as `batch_bytes` allows; where `batch_bytes` is not declared, a \
+        batch of 20,971,520 bytes of payload and metadata fits, or of as many events as \
+        `batch_events` allows. Text that merely looks like an escape (a backslash, a u, four \
+        digits) is innocent and stays as it is.",
     ),
     must(
         "LOG-9",
@@ -259,14 +261,18 @@ pub const RULES: &[Rule] = &[
         beginning), at a time (just before the lowest sequence whose timestamp is at or after \
         it; at the end where there is none), or the end. A start beyond the high watermark of \
         any partition it is for is `Invalid` for `start`. A duplicate group is `AlreadyExists` \
-        and changes nothing.",
+        and changes nothing. Of concurrent creators exactly one wins; the others get \
+        `AlreadyExists`.",
     ),
     must(
         "DLV-3",
         "`fetch` returns at most `limit` leases; 0 gives none; none when nothing is claimable. \
         `partitions` restricts it. When something is claimable in the selected partitions and \
         nothing else fetches, a limit of at least 1 gives at least one lease; it may give fewer \
-        than there are.",
+        than there are. The exception is a bound of the backend on how many events of a partition \
+        a group has open at once (leased, or waiting for their retry), which is 10,000 or more: \
+        while that many are open, none is claimed for the first time, and what was claimed before \
+        still comes again.",
     ),
     must(
         "DLV-4",
@@ -351,7 +357,8 @@ pub const RULES: &[Rule] = &[
     must(
         "DLQ-1",
         "`retry` makes the event claimable again at once, even if the clock then goes back, or, \
-        with a delay, from now + delay on, not before; the attempt goes up at the next claim.",
+        with a delay, from now + delay on, not before; the attempt goes up at the next claim. \
+        That moment is never above the highest timestamp: a longer delay ends then.",
     ),
     must(
         "DLQ-2",
@@ -477,8 +484,9 @@ pub const RULES: &[Rule] = &[
     must(
         "OPS-4",
         "`wait_for_work` returns when something might be claimable for the group or when its \
-        timeout, in real time, has passed. With work that was there before the call, or is \
-        appended during it, it gives `MaybeWork`. It is a hint that is never needed for \
+        timeout, in real time, has passed, and not before, however long the timeout is. With work \
+        that was there before the call, whatever made it claimable, or is appended during it, it \
+        gives `MaybeWork`. It is a hint that is never needed for \
         correctness: it may come for nothing, it claims nothing and changes nothing.",
     )
     .gated_by(Gate::Operation(WaitForWork)),

@@ -382,10 +382,17 @@ pub(super) async fn nesting_to_64_comes_back(t: Fixture) -> Outcome {
     .await
 }
 
+/// The most bytes that payload and metadata of one event may have each.
+fn longest(t: &Fixture) -> usize {
+    let limits = *t.capabilities().limits();
+    let of_both = limits.batch_bytes.unwrap_or(usize::MAX);
+    limits.json_bytes.min(of_both / 2)
+}
+
 /// Order is all that an array has.
 pub(super) async fn a_long_array_comes_back_in_order(t: Fixture) -> Outcome {
-    let most = t.capabilities().limits().json_bytes / 8;
-    let items = (0..most.min(3_000))
+    let most = longest(&t) / 8;
+    let items = (0..most.min(10_000))
         .rev()
         .map(|n| if n % 3 == 0 { json!([n]) } else { json!(n % 7) });
     let document = json!({ "items": items.collect::<Vec<Value>>() });
@@ -393,12 +400,22 @@ pub(super) async fn a_long_array_comes_back_in_order(t: Fixture) -> Outcome {
     expect_round_trip(&t, vec![document]).await
 }
 
+/// A form with a field for each question, and names that are sentences.
+pub(super) async fn many_fields_and_long_names_come_back(t: Fixture) -> Outcome {
+    let bytes = longest(&t);
+    let many = (0..(bytes / 24).min(3_000)).map(|n| (format!("field-{n}"), json!(n)));
+    let lengths = [63, 64, 127, 128, 255, 256, 1_000, 1_024, 65_535, 65_536];
+    let long = lengths
+        .into_iter()
+        .filter(|length| *length < bytes / 8)
+        .flat_map(|length| ["1", "2"].map(|last| ("n".repeat(length) + last, json!(last))));
+
+    expect_round_trip(&t, vec![many.collect(), long.collect()]).await
+}
+
 /// To the byte: the limit is the same wherever the backend runs.
 pub(super) async fn the_longest_document_comes_back(t: Fixture) -> Outcome {
-    let limits = *t.capabilities().limits();
-    let longest = limits
-        .json_bytes
-        .min(limits.batch_bytes.unwrap_or(usize::MAX) / 2);
+    let longest = longest(&t);
     let group = t.group().await?;
     let frame = r#"{"text":""}"#.len();
     // Quotes and backslashes are twice as long in JSON as in memory.

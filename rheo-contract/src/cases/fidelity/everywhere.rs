@@ -77,6 +77,38 @@ pub(super) async fn a_batch_gives_the_same_events(t: Fixture) -> Outcome {
     expect_eq("the log", stream.read(P0).await?, appended)
 }
 
+/// The hundredth event is as good as the first, and like no other.
+pub(super) async fn every_event_of_a_large_batch_is_whole(t: Fixture) -> Outcome {
+    let group = t.group().await?;
+    let mut given = Vec::new();
+    for number in 0..260 {
+        let event = new_event(&format!("type-{}", number % 7), json!({ "number": number }));
+        let event = match number % 5 {
+            4 => event,
+            _ => event.with_metadata(JsonObject::metadata(json!({ "trace": number }))?),
+        };
+        let event = match number % 3 {
+            2 => event.with_partition(P0),
+            _ => event.with_key(EventKey::new(format!("customer:{number}"))?),
+        };
+        given.push(match number % 2 {
+            1 => event,
+            _ => event.with_id(t.unknown_id()),
+        });
+    }
+    let appended = group.stream.append_all(given.clone()).await?;
+
+    expect_eq("the number of events", appended.len(), given.len())?;
+    let name = &group.stream.name;
+    for (sequence, (seen, given)) in (1..).zip(appended.iter().zip(&given)) {
+        expect_as_given(&t, seen, given, name, sequence)?;
+    }
+    expect_eq("the log", group.stream.read(P0).await?, appended.clone())?;
+    let leases = group.fetch_exactly("a", given.len()).await?;
+    let fetched: Vec<Event> = leases.into_iter().map(|lease| lease.event).collect();
+    expect_eq("the events, fetched", fetched, appended)
+}
+
 /// As a read.
 pub(super) async fn a_query_gives_the_same_event(t: Fixture) -> Outcome {
     let stream = t.stream(1).await?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use rheo_core::{Backend, ErrorKind, EventId, Timestamp};
+use rheo_core::{Backend, ErrorKind, EventId, NewEvent, Partition, Timestamp};
 use uuid::Uuid;
 
 use crate::expect::{Outcome, expect, expect_eq, expect_error, expect_invalid};
@@ -77,6 +77,83 @@ pub(super) async fn a_refused_id_stays_free(t: Fixture) -> Outcome {
     expect_invalid(t.backend.append(&stream.name, nowhere).await, "partition")?;
 
     stream.append_event(event).await?;
+    Ok(())
+}
+
+/// A batch of five, with ids in every other place.
+fn batch(t: &Fixture) -> Vec<NewEvent> {
+    let given = |at: usize| match at % 2 {
+        0 => t.new_event().with_id(t.unknown_id()),
+        _ => t.new_event(),
+    };
+    (0..5).map(given).collect()
+}
+
+/// After `Ambiguous`, a batch is made again, or what is left of it.
+pub(super) async fn every_id_of_a_batch_is_taken(t: Fixture) -> Outcome {
+    let stream = t.stream(1).await?;
+    let written = batch(&t);
+    let appended = t.backend.append_batch(&stream.name, written).await?;
+
+    for event in &appended {
+        let again = || t.new_event().with_id(event.id);
+        let alone = t.backend.append(&stream.name, again()).await;
+        expect_error(alone, ErrorKind::AlreadyExists)?;
+        for at in 0..3 {
+            let mut batch = vec![t.new_event(), t.new_event(), t.new_event()];
+            batch[at] = again();
+            let together = t.backend.append_batch(&stream.name, batch).await;
+            expect_error(together, ErrorKind::AlreadyExists)?;
+        }
+    }
+    expect_eq("the log", stream.read(P0).await?, appended)
+}
+
+/// An id names one event of the stream, wherever its batch put it.
+pub(super) async fn every_id_of_a_batch_is_taken_in_every_partition(t: Fixture) -> Outcome {
+    let stream = t.stream(3).await?;
+    let to = |event: NewEvent, number: usize| {
+        event.with_partition(Partition::new(
+            u32::try_from(number % 3).unwrap_or_default(),
+        ))
+    };
+    let spread = batch(&t).into_iter().zip(0..);
+    let written = spread.map(|(event, at)| to(event, at)).collect();
+    let appended = t.backend.append_batch(&stream.name, written).await?;
+
+    for (event, at) in appended.iter().zip(0..) {
+        for further in 0..3 {
+            let again = to(t.new_event().with_id(event.id), at + further);
+            let batch = vec![to(t.new_event(), at), again.clone()];
+            let alone = t.backend.append(&stream.name, again).await;
+            expect_error(alone, ErrorKind::AlreadyExists)?;
+            let together = t.backend.append_batch(&stream.name, batch).await;
+            expect_error(together, ErrorKind::AlreadyExists)?;
+        }
+    }
+    for number in 0..3 {
+        let partition = Partition::new(number);
+        let mut expected = appended.clone();
+        expected.retain(|event| event.partition == partition);
+        expect_eq("the log", stream.read(partition).await?, expected)?;
+    }
+    Ok(())
+}
+
+/// A log that is copied keeps its ids, batch by batch.
+pub(super) async fn one_batch_may_be_in_many_streams(t: Fixture) -> Outcome {
+    let written = batch(&t);
+    let ids: Vec<Option<EventId>> = written.iter().map(|event| event.id).collect();
+    for _ in 0..4 {
+        let stream = t.stream(1).await?;
+        let copy = written.clone();
+        let appended = t.backend.append_batch(&stream.name, copy).await?;
+
+        for (event, id) in appended.iter().zip(&ids) {
+            expect_eq("the id", event.id, id.unwrap_or(event.id))?;
+        }
+        expect_eq("the log", stream.read(P0).await?, appended)?;
+    }
     Ok(())
 }
 

@@ -1,10 +1,12 @@
 //! Reading a partition.
 
 use rheo_core::{Backend, ErrorKind, ReadOptions, Sequence, StreamName};
+use serde_json::json;
 
+use crate::bulk::long_event;
 use crate::expect::{Outcome, expect_eq, expect_error};
-use crate::fixture::Fixture;
-use crate::scene::{P0, P1, Stream, sequences};
+use crate::fixture::{Fixture, new_event};
+use crate::scene::{FAR, P0, P1, Stream, sequences};
 
 async fn read(stream: &Stream, options: &ReadOptions) -> Outcome<Vec<u64>> {
     Ok(sequences(
@@ -34,6 +36,11 @@ pub(super) async fn a_read_gives_what_is_above_after(t: Fixture) -> Outcome {
             read(&stream, &options).await?,
             expected,
         )?;
+    }
+    for far in FAR {
+        let options = ReadOptions::new().with_after(Sequence::new(far)?);
+        let what = format!("the sequences above {far}");
+        expect_eq(&what, read(&stream, &options).await?, vec![])?;
     }
     Ok(())
 }
@@ -70,6 +77,30 @@ pub(super) async fn a_read_gives_100_unless_told(t: Fixture) -> Outcome {
     expect_eq("the sequences", by_default, (1..=100).collect())?;
     let all = read(&stream, &ReadOptions::new().with_limit(101)).await?;
     expect_eq("the sequences", all, (1..=101).collect())
+}
+
+/// Who rebuilds a state reads in large steps; a short one looks like the end.
+pub(super) async fn a_read_gives_1500_events(t: Fixture) -> Outcome {
+    let stream = t.stream(1).await?;
+    let batch = vec![new_event("order.placed", json!({})); 1_500];
+    stream.append_all(batch).await?;
+
+    let all = ReadOptions::new().with_limit(1_500);
+    let seen = read(&stream, &all).await?;
+    expect_eq("the sequences", seen, (1..=1_500).collect())?;
+    let rest = all.with_after(Sequence::new(300)?);
+    let seen = read(&stream, &rest).await?;
+    expect_eq("the sequences above 300", seen, (301..=1_500).collect())
+}
+
+/// The limit counts events, whatever they weigh.
+pub(super) async fn a_read_gives_3_megabytes(t: Fixture) -> Outcome {
+    let stream = t.stream(1).await?;
+    let event = long_event(&t)?;
+    stream.append_all(vec![event; 6]).await?;
+
+    let seen = read(&stream, &ReadOptions::new()).await?;
+    expect_eq("the sequences of long events", seen, (1..=6).collect())
 }
 
 /// Sequences are the same in every partition; the events are not.

@@ -109,6 +109,55 @@ pub(super) async fn a_batch_is_routed_as_single_events_are(t: Fixture) -> Outcom
     expect_eq("the partitions", partitions, vec![0, 2, 1, 1, 0])
 }
 
+/// Partition 10 is neither partition 1 nor partition 0.
+pub(super) async fn a_batch_finds_partitions_above_9(t: Fixture) -> Outcome {
+    let count = PartitionCount::new(13)?;
+    let stream = t.stream(count.get()).await?;
+    let mut batch = Vec::new();
+    for number in 0..26 {
+        let key = EventKey::new(format!("customer:{number}"))?;
+        batch.push(t.new_event().with_key(key));
+        batch.push(t.new_event().with_partition(Partition::new(number % 13)));
+    }
+    let expected: Vec<Partition> = batch
+        .iter()
+        .map(|event| {
+            let by_key = event.key.as_ref().map(|key| count.partition_of(key));
+            event.partition.or(by_key).unwrap_or(P0)
+        })
+        .collect();
+    let appended = stream.append_all(batch).await?;
+
+    let seen = appended.iter().map(|event| event.partition).collect();
+    expect_eq("the partitions", seen, expected)?;
+    for partition in count.partitions() {
+        let mut written = appended.clone();
+        written.retain(|event| event.partition == partition);
+        let what = format!("the log of partition {partition}");
+        expect_eq(&what, stream.read(partition).await?, written)?;
+    }
+    Ok(())
+}
+
+/// Keys that begin alike are made to be spread by their end.
+pub(super) async fn a_long_key_is_hashed_to_its_end(t: Fixture) -> Outcome {
+    let count = PartitionCount::new(1_024)?;
+    let stream = t.stream(count.get()).await?;
+    for length in [32, 64, 128, 255, 256, 512, 1_023] {
+        for last in ["1", "2"] {
+            let key = EventKey::new("k".repeat(length) + last)?;
+            let expected = count.partition_of(&key).number();
+            let event = t.new_event().with_key(key);
+            expect_eq(
+                &format!("the partition of a key of {} bytes", length + 1),
+                partition_of(&stream, event).await?,
+                expected,
+            )?;
+        }
+    }
+    Ok(())
+}
+
 /// An event in a partition that does not exist would never be delivered.
 pub(super) async fn a_partition_out_of_range_is_refused(t: Fixture) -> Outcome {
     let stream = t.stream(1).await?;

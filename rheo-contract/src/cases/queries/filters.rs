@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::expect::{Outcome, expect, expect_eq, expect_error};
 use crate::fixture::{Fixture, new_event};
-use crate::scene::{P0, Stream, sequences};
+use crate::scene::{FAR, P0, Stream, sequences};
 
 /// The sequences that a query finds, on all its pages.
 pub(super) async fn found(stream: &Stream, query: Query) -> Outcome<Vec<u64>> {
@@ -288,6 +288,14 @@ pub(super) async fn a_sequence_range_is_exclusive_below_and_inclusive_above(t: F
             .with_until_sequence(Sequence::new(until)?);
         let range = format!("the sequences above {after} up to {until}");
         expect_eq(&range, found(&stream, query).await?, expected)?;
+    }
+    for far in FAR {
+        let above = Query::new().with_after_sequence(Sequence::new(far)?);
+        let what = format!("the sequences above {far}");
+        expect_eq(&what, found(&stream, above).await?, vec![])?;
+        let up_to = Query::new().with_until_sequence(Sequence::new(far)?);
+        let what = format!("the sequences up to {far}");
+        expect_eq(&what, found(&stream, up_to).await?, vec![1, 2, 3, 4])?;
     }
     let upper_alone = Query::new().with_until_sequence(Sequence::new(2)?);
     expect_eq(

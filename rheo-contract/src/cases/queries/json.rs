@@ -9,7 +9,7 @@ use crate::fixture::{Fixture, new_event};
 use crate::scene::Stream;
 
 /// A stream whose events have these values in the field `v`, of payload and metadata.
-async fn stream_of(t: &Fixture, values: &[Value]) -> Outcome<Stream> {
+pub(super) async fn stream_of(t: &Fixture, values: &[Value]) -> Outcome<Stream> {
     let stream = t.stream(1).await?;
     for value in values {
         append(&stream, json!({ "v": value })).await?;
@@ -17,7 +17,7 @@ async fn stream_of(t: &Fixture, values: &[Value]) -> Outcome<Stream> {
     Ok(stream)
 }
 
-async fn append(stream: &Stream, document: Value) -> Outcome {
+pub(super) async fn append(stream: &Stream, document: Value) -> Outcome {
     let event = new_event("order.placed", document.clone());
     let event = event.with_metadata(JsonObject::metadata(document)?);
     stream.append_event(event).await?;
@@ -25,7 +25,12 @@ async fn append(stream: &Stream, document: Value) -> Outcome {
 }
 
 /// Demands that these sequences have this value in that field, in payload and in metadata.
-async fn expect_found(stream: &Stream, field: &str, value: Value, expected: &[u64]) -> Outcome {
+pub(super) async fn expect_found(
+    stream: &Stream,
+    field: &str,
+    value: Value,
+    expected: &[u64],
+) -> Outcome {
     let shown = format!("{field:?} = {value}");
     let by_payload = Query::new().with_payload_field(field, value.clone())?;
     let by_metadata = Query::new().with_metadata_field(field, value)?;
@@ -37,7 +42,7 @@ async fn expect_found(stream: &Stream, field: &str, value: Value, expected: &[u6
 }
 
 /// Demands that each value is found at its own place alone.
-async fn expect_all_different(t: &Fixture, values: &[Value]) -> Outcome {
+pub(super) async fn expect_all_different(t: &Fixture, values: &[Value]) -> Outcome {
     let stream = stream_of(t, values).await?;
     for (sequence, value) in (1..).zip(values) {
         expect_found(&stream, "v", value.clone(), &[sequence]).await?;

@@ -6,12 +6,13 @@ use rheo_core::{Event, Order, Partition, Query};
 use serde_json::json;
 
 use super::order::{ORDERS, all_by, places, sorted, with_ties};
+use crate::bulk::long_event;
 use crate::expect::{Outcome, broken, expect, expect_eq};
 use crate::fixture::{Fixture, new_event};
-use crate::scene::{P0, P1, Stream};
+use crate::scene::{P0, P1, Stream, sequences};
 
 /// The pages of a query, to the end.
-async fn pages(stream: &Stream, mut query: Query) -> Outcome<Vec<Vec<Event>>> {
+pub(super) async fn pages(stream: &Stream, mut query: Query) -> Outcome<Vec<Vec<Event>>> {
     const MOST: usize = 200;
     let mut pages = Vec::new();
     while pages.len() < MOST {
@@ -103,6 +104,34 @@ pub(super) async fn pages_of_rare_events_are_full(t: Fixture) -> Outcome {
         found.sort_unstable();
         let expected = [6, 12, 18, 24, 30].map(|sequence| (sequence, 0));
         expect_eq("the rare events", found, expected.to_vec())?;
+    }
+    Ok(())
+}
+
+/// A caller that asks for much gets much, and does not look for more when a page is short.
+pub(super) async fn a_page_holds_1500_events(t: Fixture) -> Outcome {
+    let stream = t.stream(1).await?;
+    let batch = vec![new_event("order.placed", json!({})); 1_500];
+    stream.append_all(batch).await?;
+
+    for order in ORDERS {
+        let page = stream.query(&all_by(order).with_limit(1_500)).await?;
+        let mut found = sequences(&page.events);
+        found.sort_unstable();
+        expect_eq("the sequences of one page", found, (1..=1_500).collect())?;
+    }
+    Ok(())
+}
+
+/// The limit counts events, whatever they weigh.
+pub(super) async fn a_page_holds_3_megabytes(t: Fixture) -> Outcome {
+    let stream = t.stream(1).await?;
+    let event = long_event(&t)?;
+    stream.append_all(vec![event; 6]).await?;
+
+    for order in ORDERS {
+        let page = stream.query(&all_by(order)).await?;
+        expect_eq("the number of long events in a page", page.events.len(), 6)?;
     }
     Ok(())
 }

@@ -124,6 +124,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the results",
         kills: [
             "batches::LSE-8::hundreds_of_leases_settle_in_one_batch",
+            "batches::LSE-8::hundreds_of_leases_are_over_after_one_batch",
         ],
     },
     faulty! {
@@ -137,7 +138,10 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         BatchRenewsTheFirst: "a batch of renewals answers for all and stores the first",
         says: "no claimable event",
-        kills: ["batches::LSE-8::a_batch_of_renewals_gives_the_renewed_leases_in_order"],
+        kills: [
+            "batches::LSE-8::a_batch_of_renewals_gives_the_renewed_leases_in_order",
+            "batches::LSE-8::hundreds_of_leases_are_renewed_in_one_batch",
+        ],
     },
     faulty! {
         BatchDelaysTheFirst: "in a batch of retries only the first has its delay",

@@ -14,13 +14,16 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "fidelity::LOG-5::append_read_and_fetch_give_the_same_event",
             "delivery::DLV-8::a_lease_is_whole",
+            "durability::DUR-1::events_survive",
             "fidelity::LOG-5::a_dead_letter_holds_the_same_event",
             "fidelity::LOG-5::a_query_gives_the_same_event",
             "fidelity::LOG-5::a_renewed_and_a_redelivered_lease_hold_the_same_event",
             "input::LOG-8::the_longest_payload_is_taken_and_no_longer_one",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
             "queries::STR-4::a_query_sees_its_own_stream_alone",
             "streams::STR-3::text_that_looks_like_a_command_is_kept",
-            "durability::DUR-1::events_survive",
         ],
     },
     faulty! {
@@ -30,6 +33,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "fidelity::LOG-5::append_read_and_fetch_give_the_same_event",
             "delivery::DLV-8::a_lease_is_whole",
             "fidelity::LOG-5::a_renewed_and_a_redelivered_lease_hold_the_same_event",
+            "fidelity::LOG-5::every_event_of_a_large_batch_is_whole",
             "fidelity::STR-2::any_event_type_and_key_come_back",
             "streams::STR-3::text_that_looks_like_a_command_is_kept",
         ],
@@ -46,6 +50,9 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the events, queried",
         kills: [
             "fidelity::LOG-5::a_query_gives_the_same_event",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
             "queries::STR-4::a_query_sees_its_own_stream_alone",
         ],
     },
@@ -87,6 +94,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "fidelity::LOG-5::a_missing_key_and_empty_metadata_stay_so",
             "fidelity::LOG-5::a_batch_gives_the_same_events",
+            "fidelity::LOG-5::every_event_of_a_large_batch_is_whole",
             "queries::QRY-1::a_query_by_key_gives_that_key_alone",
         ],
     },
@@ -96,6 +104,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "fidelity::LOG-5::a_missing_key_and_empty_metadata_stay_so",
             "fidelity::LOG-5::a_batch_gives_the_same_events",
+            "fidelity::LOG-5::every_event_of_a_large_batch_is_whole",
             "fidelity::LOG-8::nulls_and_empty_values_stay",
             "fidelity::LOG-8::random_documents_come_back",
         ],
@@ -112,10 +121,16 @@ pub(super) const FAULTY: &[Faulty] = &[
             "fidelity::LOG-5::a_batch_gives_the_same_events",
             "fidelity::LOG-5::a_dead_letter_holds_the_same_event",
             "fidelity::LOG-5::append_read_and_fetch_give_the_same_event",
+            "fidelity::LOG-5::every_event_of_a_large_batch_is_whole",
             "fidelity::LOG-5::the_first_and_the_last_timestamp_come_back",
             "log::LOG-7::generated_ids_hold_the_time_of_the_append",
             "progress::FRN-2::the_frontier_begins_at_the_start",
             "queries::QRY-1::a_time_range_includes_both_ends",
+            "reset::RPL-5::reset_to_a_time_goes_by_the_lowest_sequence",
+            "reset::RPL-5::reset_to_a_time_is_found_per_partition",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
             "reset::RPL-5::reset_to_a_time_starts_with_the_first_event_at_or_after_it",
             "settling::DLQ-3::a_lease_lost_at_the_last_attempt_becomes_a_dead_letter",
         ],
@@ -159,6 +174,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "type and key",
         kills: [
             "fidelity::STR-2::any_event_type_and_key_come_back",
+            "log::LOG-6::a_long_key_is_hashed_to_its_end",
+            "queries::QRY-1::long_keys_are_compared_to_their_end",
             "streams::STR-2::types_and_keys_come_back",
         ],
     },
@@ -170,6 +187,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "fidelity::LOG-8::nesting_to_64_comes_back",
             "fidelity::LOG-8::random_documents_come_back",
             "queries::QRY-1::numbers_are_compared_by_their_exact_value",
+            "queries::QRY-1::what_is_nested_is_compared_exactly_too",
         ],
     },
     faulty! {
@@ -179,6 +197,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "fidelity::LOG-8::integers_of_64_bits_come_back",
             "fidelity::LOG-8::random_documents_come_back",
             "queries::QRY-1::numbers_are_compared_by_their_exact_value",
+            "queries::QRY-1::what_is_nested_is_compared_exactly_too",
         ],
     },
     faulty! {
@@ -261,7 +280,9 @@ pub(super) const FAULTY: &[Faulty] = &[
             "fidelity::LOG-8::control_characters_and_blanks_come_back",
             "fidelity::LOG-8::any_unicode_text_comes_back",
             "fidelity::LOG-8::random_documents_come_back",
+            "queries::QRY-1::an_empty_value_is_neither_null_nor_absent",
             "queries::QRY-1::values_of_different_types_differ",
+            "queries::QRY-1::what_is_nested_is_compared_exactly_too",
         ],
     },
     faulty! {
@@ -325,6 +346,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "fidelity::LOG-8::documents_that_look_like_typed_values_stay_documents",
             "fidelity::LOG-8::text_that_looks_like_an_escape_stays",
             "queries::QRY-1::objects_are_equal_in_any_order_and_as_a_whole",
+            "queries::QRY-1::what_is_nested_is_compared_exactly_too",
             "queries::STR-3::field_names_are_not_paths",
             "queries::STR-3::values_are_not_operators",
             "streams::STR-3::text_that_looks_like_a_command_is_kept",
@@ -353,9 +375,11 @@ pub(super) const FAULTY: &[Faulty] = &[
             "fidelity::LOG-5::a_batch_gives_the_same_events",
             "fidelity::LOG-5::append_read_and_fetch_give_the_same_event",
             "fidelity::LOG-8::random_documents_come_back",
+            "queries::QRY-1::an_empty_value_is_neither_null_nor_absent",
             "queries::QRY-1::null_is_not_absent",
             "queries::QRY-1::objects_are_equal_in_any_order_and_as_a_whole",
             "queries::QRY-1::values_of_different_types_differ",
+            "queries::QRY-1::what_is_nested_is_compared_exactly_too",
             "queries::STR-3::values_are_not_operators",
             "streams::STR-3::a_filter_is_a_value_and_no_operator",
         ],
@@ -366,8 +390,10 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "fidelity::LOG-8::nulls_and_empty_values_stay",
             "fidelity::LOG-8::random_documents_come_back",
+            "queries::QRY-1::an_empty_value_is_neither_null_nor_absent",
             "queries::QRY-1::arrays_are_compared_in_order_and_as_a_whole",
             "queries::QRY-1::values_of_different_types_differ",
+            "queries::QRY-1::what_is_nested_is_compared_exactly_too",
         ],
     },
     faulty! {
@@ -396,7 +422,74 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the last operation to succeed",
         kills: [
             "fidelity::LOG-8::the_longest_document_comes_back",
+            "input::LOG-8::a_batch_of_as_many_bytes_as_allowed_is_taken_and_no_larger_one",
             "input::LOG-8::the_longest_payload_is_taken_and_no_longer_one",
+        ],
+    },
+    faulty! {
+        ObjectsOf1000FieldsAreRefused: "objects of more than 1,000 fields are refused",
+        says: "the last operation to succeed",
+        kills: [
+            "fidelity::LOG-8::many_fields_and_long_names_come_back",
+        ],
+    },
+    faulty! {
+        FieldNamesAreCutAt1000Bytes: "field names are cut at 1,000 bytes",
+        says: "the payload",
+        kills: [
+            "fidelity::LOG-8::many_fields_and_long_names_come_back",
+            "queries::QRY-1::long_field_names_are_compared_to_their_end",
+        ],
+    },
+    faulty! {
+        ArraysAreCutAt8192: "arrays are cut after 8,192 items",
+        says: "the payload",
+        kills: [
+            "fidelity::LOG-8::a_long_array_comes_back_in_order",
+        ],
+    },
+    faulty! {
+        MetadataIsLostFromThe11thOfABatch: "from the 11th event of a batch on, metadata is lost",
+        says: "the appended event",
+        kills: [
+            "fidelity::LOG-5::every_event_of_a_large_batch_is_whole",
+        ],
+    },
+    faulty! {
+        MetadataIsLostFromThe101stOfABatch: "from the 101st event of a batch on, metadata is lost",
+        says: "the appended event",
+        kills: [
+            "fidelity::LOG-5::every_event_of_a_large_batch_is_whole",
+        ],
+    },
+    faulty! {
+        KeysAreLostFromThe251stOfABatch: "from the 251st event of a batch on, keys are lost",
+        says: "the appended event",
+        kills: [
+            "fidelity::LOG-5::every_event_of_a_large_batch_is_whole",
+        ],
+    },
+    faulty! {
+        ABatchHasTheTypeOfItsFirst: "all events of a batch have the type of the first",
+        says: "the appended event",
+        kills: [
+            "fidelity::LOG-5::every_event_of_a_large_batch_is_whole",
+        ],
+    },
+    faulty! {
+        ABatchHasTheMetadataOfItsFirst: "all metadata of a batch is that of the first",
+        says: "the appended event",
+        kills: [
+            "fidelity::LOG-5::every_event_of_a_large_batch_is_whole",
+        ],
+    },
+    faulty! {
+        LargeBatchesAreAnsweredWithALaterTime: "from its 11th event on, a batch is answered with a later time than is kept",
+        says: "the timestamp",
+        kills: [
+            "fidelity::LOG-5::every_event_of_a_large_batch_is_whole",
+            "input::LOG-8::a_batch_of_as_many_bytes_as_allowed_is_taken_and_no_larger_one",
+            "log::LOG-6::a_batch_finds_partitions_above_9",
         ],
     },
 ];

@@ -32,7 +32,10 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         StreamsAfterIsInclusive: "a page of streams begins with the one given as after",
         says: "the streams above \"a\" to be [\"c\", \"e\"]",
-        kills: ["inspect::OPS-1::streams_are_listed_above_after"],
+        kills: [
+            "inspect::OPS-1::streams_are_listed_above_after",
+            "inspect::OPS-1::more_than_a_hundred_streams_are_listed",
+        ],
     },
     faulty! {
         StreamsAfterMustExist: "above a name that no stream has there are none",
@@ -57,7 +60,10 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         GroupsAfterIsInclusive: "a page of groups begins with the one given as after",
         says: "the groups above \"a\" to be [\"c\", \"e\"]",
-        kills: ["inspect::OPS-2::groups_are_listed_above_after"],
+        kills: [
+            "inspect::OPS-2::groups_are_listed_above_after",
+            "inspect::OPS-2::more_than_a_hundred_groups_are_listed",
+        ],
     },
     faulty! {
         GroupsAfterIsWithoutCase: "the bound of a page of groups is compared without regard to case",
@@ -94,6 +100,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "inspect::OPS-3::group_info_counts_current_leases",
             "inspect::OPS-3::group_info_counts_nothing_after_a_reset",
+            "inspect::OPS-3::group_info_counts_nothing_of_other_groups",
         ],
     },
     faulty! {
@@ -143,6 +150,50 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "inspect::ERR-6::group_info_looks_for_the_stream_before_the_group",
             "input::ERR-6::the_stream_is_looked_up_before_the_group",
+        ],
+    },
+    faulty! {
+        CountsAreOfTheStream: "leases and dead letters are counted over all groups of the stream",
+        says: "the number of leases and of dead letters",
+        kills: [
+            "inspect::OPS-3::group_info_counts_nothing_of_other_groups",
+            "inspect::OPS-3::group_info_counts_current_leases",
+            "inspect::OPS-3::group_info_counts_dead_letters",
+        ],
+    },
+    faulty! {
+        CountsAreOfTheName: "leases and dead letters are counted over all groups of the name",
+        says: "the number of leases and of dead letters",
+        kills: [
+            "inspect::OPS-3::group_info_counts_nothing_of_other_groups",
+        ],
+    },
+    faulty! {
+        ListsOfStreamsAreCutAt100: "lists of streams are cut at 100",
+        says: "the streams",
+        kills: [
+            "inspect::OPS-1::more_than_a_hundred_streams_are_listed",
+        ],
+    },
+    faulty! {
+        StreamsAfterIsCutAt250Bytes: "the name that a list goes on from is cut at 250 bytes",
+        says: "the streams above",
+        kills: [
+            "inspect::OPS-1::more_than_a_hundred_streams_are_listed",
+        ],
+    },
+    faulty! {
+        ListsOfGroupsAreCutAt100: "lists of groups are cut at 100",
+        says: "the groups",
+        kills: [
+            "inspect::OPS-2::more_than_a_hundred_groups_are_listed",
+        ],
+    },
+    faulty! {
+        AGroupsPageIs50ByDefault: "a page of groups is 50 by default",
+        says: "the groups by default",
+        kills: [
+            "inspect::OPS-2::more_than_a_hundred_groups_are_listed",
         ],
     },
 ];
@@ -638,4 +689,134 @@ impl Defect for InfoLooksForTheGroupAlone {
 /// Every stream, as it is.
 fn all<Name>() -> ListOptions<Name> {
     ListOptions::new().with_limit(u32::MAX)
+}
+
+/// The counts of a group and of others.
+async fn counted_together(
+    real: &Real,
+    (stream, group): (&StreamName, &GroupName),
+    others: Vec<(StreamName, GroupName)>,
+) -> Result<GroupInfo> {
+    let mut info = real.backend.group_info(stream, group).await?;
+    for (stream, group) in others {
+        if let Ok(other) = real.backend.group_info(&stream, &group).await {
+            info.leased += other.leased;
+            info.dead_letters += other.dead_letters;
+        }
+    }
+    Ok(info)
+}
+
+#[derive(Default)]
+struct CountsAreOfTheStream;
+
+#[async_trait]
+impl Defect for CountsAreOfTheStream {
+    async fn group_info(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+    ) -> Result<GroupInfo> {
+        let all = ListOptions::new().with_limit(u32::MAX);
+        let groups = real.backend.list_groups(stream, &all).await?.into_iter();
+        let others = groups.filter(|other| other != group);
+        let others = others.map(|other| (stream.clone(), other)).collect();
+        counted_together(real, (stream, group), others).await
+    }
+}
+
+#[derive(Default)]
+struct CountsAreOfTheName;
+
+#[async_trait]
+impl Defect for CountsAreOfTheName {
+    async fn group_info(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+    ) -> Result<GroupInfo> {
+        let all = ListOptions::new().with_limit(u32::MAX);
+        let streams = real.backend.list_streams(&all).await?.into_iter();
+        let others = streams.filter(|other| other.stream != *stream);
+        let others = others.map(|other| (other.stream, group.clone())).collect();
+        counted_together(real, (stream, group), others).await
+    }
+}
+
+#[derive(Default)]
+struct ListsOfStreamsAreCutAt100;
+
+#[async_trait]
+impl Defect for ListsOfStreamsAreCutAt100 {
+    async fn list_streams(
+        &self,
+        real: &Real,
+        options: &ListOptions<StreamName>,
+    ) -> Result<Vec<StreamInfo>> {
+        let limit = options.limit.min(100);
+        real.backend
+            .list_streams(&options.clone().with_limit(limit))
+            .await
+    }
+}
+
+#[derive(Default)]
+struct ListsOfGroupsAreCutAt100;
+
+#[async_trait]
+impl Defect for ListsOfGroupsAreCutAt100 {
+    async fn list_groups(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        options: &ListOptions<GroupName>,
+    ) -> Result<Vec<GroupName>> {
+        let limit = options.limit.min(100);
+        real.backend
+            .list_groups(stream, &options.clone().with_limit(limit))
+            .await
+    }
+}
+
+#[derive(Default)]
+struct StreamsAfterIsCutAt250Bytes;
+
+#[async_trait]
+impl Defect for StreamsAfterIsCutAt250Bytes {
+    async fn list_streams(
+        &self,
+        real: &Real,
+        options: &ListOptions<StreamName>,
+    ) -> Result<Vec<StreamInfo>> {
+        let mut options = options.clone();
+        options.after = options.after.map(|after| {
+            let name = after.as_str();
+            StreamName::new(&name[..name.floor_char_boundary(250)]).unwrap_or(after)
+        });
+        real.backend.list_streams(&options).await
+    }
+}
+
+#[derive(Default)]
+struct AGroupsPageIs50ByDefault;
+
+#[async_trait]
+impl Defect for AGroupsPageIs50ByDefault {
+    async fn list_groups(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        options: &ListOptions<GroupName>,
+    ) -> Result<Vec<GroupName>> {
+        let limit = if options.limit == 100 {
+            50
+        } else {
+            options.limit
+        };
+        real.backend
+            .list_groups(stream, &options.clone().with_limit(limit))
+            .await
+    }
 }

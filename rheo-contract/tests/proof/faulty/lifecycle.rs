@@ -18,6 +18,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "lifecycle::STR-5::indexes_may_be_made_again_and_again",
             "lifecycle::STR-5::indexes_may_be_made_by_several_at_once",
+            "lifecycle::STR-5::making_indexes_again_touches_no_state",
         ],
     },
     faulty! {
@@ -32,7 +33,10 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         IndexesAnewForgetDeliveries: "making indexes makes the tables of deliveries anew",
         says: "the claimable sequences",
-        kills: ["lifecycle::STR-5::making_indexes_again_keeps_deliveries"],
+        kills: [
+            "lifecycle::STR-5::making_indexes_again_keeps_deliveries",
+            "lifecycle::STR-5::making_indexes_again_touches_no_state",
+        ],
     },
     faulty! {
         IndexesAtOnceCollide: "making indexes fails while somebody else does it",

@@ -1,5 +1,6 @@
 //! Defects that the cases of `log` are there for.
 
+mod batch_ids;
 mod batches;
 mod ids;
 mod immutability;
@@ -7,6 +8,7 @@ mod reading;
 mod routing;
 mod sequences;
 
+use self::batch_ids::*;
 use self::batches::*;
 use self::ids::*;
 use self::immutability::*;
@@ -27,6 +29,11 @@ pub(super) const FAULTY: &[Faulty] = &[
             "distribution::DST-1::two_handles_append_to_one_log",
             "log::LOG-3::a_batch_comes_back_in_input_order",
             "log::LOG-9::a_read_gives_100_unless_told",
+            "log::LOG-9::a_read_gives_1500_events",
+            "log::LOG-9::a_read_gives_3_megabytes",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
             "queries::QRY-2::timestamps_that_go_back_are_ordered_too",
             "queries::QRY-3::paging_one_partition_gives_every_event_once",
             "queries::QRY-3::timestamps_that_go_back_disturb_no_page",
@@ -40,8 +47,11 @@ pub(super) const FAULTY: &[Faulty] = &[
             "log::LOG-1::a_refused_batch_uses_up_no_sequence_of_any_partition",
             "log::LOG-3::a_batch_is_in_input_order_in_each_partition",
             "queries::QRY-1::a_query_by_partition_gives_that_partition_alone",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
             "queries::QRY-2::order_by_sequence_is_then_by_partition",
             "queries::QRY-2::order_by_timestamp_is_then_by_sequence_and_partition",
+            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
             "queries::QRY-3::events_appended_meanwhile_disturb_no_page",
             "queries::QRY-3::paging_by_sequence_gives_every_event_once",
             "queries::QRY-3::paging_by_timestamp_gives_every_event_once",
@@ -76,6 +86,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "log::LOG-2::a_reader_sees_no_event_before_its_predecessors",
             "dead_letters::DLQ-4::reject_leaves_the_log_alone",
+            "durability::DUR-1::making_indexes_after_a_restart_loses_nothing",
             "fidelity::LOG-5::a_batch_gives_the_same_events",
             "fidelity::LOG-8::control_characters_and_blanks_come_back",
             "fidelity::LOG-8::nesting_to_64_comes_back",
@@ -83,8 +94,8 @@ pub(super) const FAULTY: &[Faulty] = &[
             "log::LOG-4::replay_and_reset_change_no_event",
             "replay::RPL-6::replay_leaves_the_log_alone",
             "reset::RPL-6::reset_leaves_the_log_alone",
+            "streams::STR-2::long_names_that_begin_alike_are_told_apart",
             "streams::STR-4::logs_are_isolated",
-            "durability::DUR-1::making_indexes_after_a_restart_loses_nothing",
         ],
     },
     faulty! {
@@ -92,6 +103,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the event just appended",
         kills: [
             "log::LOG-10::an_appended_event_is_read_and_fetched_at_once",
+            "distribution::DST-1::a_stream_made_elsewhere_is_there",
             "fidelity::LOG-5::a_missing_key_and_empty_metadata_stay_so",
             "fidelity::LOG-5::a_timestamp_keeps_its_microseconds",
             "fidelity::LOG-5::append_read_and_fetch_give_the_same_event",
@@ -107,6 +119,8 @@ pub(super) const FAULTY: &[Faulty] = &[
             "log::LOG-7::a_taken_id_is_refused",
             "log::LOG-7::one_id_may_be_in_two_streams",
             "log::LOG-9::a_read_gives_100_unless_told",
+            "log::LOG-9::a_read_gives_1500_events",
+            "log::LOG-9::a_read_gives_3_megabytes",
             "log::LOG-9::a_read_gives_what_is_above_after",
             "log::LOG-9::a_read_is_of_one_partition",
             "partitions::STR-1::a_stream_of_1_024_partitions_works",
@@ -116,7 +130,6 @@ pub(super) const FAULTY: &[Faulty] = &[
             "streams::STR-2::stream_names_never_collide",
             "streams::STR-3::text_that_looks_like_a_command_is_kept",
             "streams::STR-4::one_event_id_may_be_in_two_streams",
-            "distribution::DST-1::a_stream_made_elsewhere_is_there",
         ],
     },
     faulty! {
@@ -124,6 +137,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the event just appended",
         kills: [
             "log::LOG-10::an_appended_event_is_found_by_a_query_at_once",
+            "durability::DUR-1::a_cursor_survives",
             "fidelity::LOG-5::a_query_gives_the_same_event",
             "queries::QRY-1::a_query_by_key_gives_that_key_alone",
             "queries::QRY-1::a_query_by_partition_gives_that_partition_alone",
@@ -132,16 +146,27 @@ pub(super) const FAULTY: &[Faulty] = &[
             "queries::QRY-1::a_sequence_range_is_exclusive_below_and_inclusive_above",
             "queries::QRY-1::a_time_range_includes_both_ends",
             "queries::QRY-1::all_filters_must_match",
+            "queries::QRY-1::an_empty_value_is_neither_null_nor_absent",
             "queries::QRY-1::arrays_are_compared_in_order_and_as_a_whole",
             "queries::QRY-1::filters_come_before_the_limit",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-1::long_field_names_are_compared_to_their_end",
+            "queries::QRY-1::long_keys_are_compared_to_their_end",
+            "queries::QRY-1::long_texts_in_fields_are_compared_to_their_end",
+            "queries::QRY-1::long_types_are_compared_to_their_end",
             "queries::QRY-1::null_is_not_absent",
             "queries::QRY-1::numbers_are_compared_by_their_exact_value",
             "queries::QRY-1::objects_are_equal_in_any_order_and_as_a_whole",
             "queries::QRY-1::payload_and_metadata_are_not_mixed_up",
+            "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
             "queries::QRY-1::values_of_different_types_differ",
+            "queries::QRY-1::what_is_nested_is_compared_exactly_too",
             "queries::QRY-2::order_by_sequence_is_then_by_partition",
             "queries::QRY-2::order_by_timestamp_is_then_by_sequence_and_partition",
+            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
             "queries::QRY-2::timestamps_that_go_back_are_ordered_too",
+            "queries::QRY-3::a_page_holds_1500_events",
+            "queries::QRY-3::a_page_holds_3_megabytes",
             "queries::QRY-3::events_appended_meanwhile_disturb_no_page",
             "queries::QRY-3::pages_are_full",
             "queries::QRY-3::pages_of_rare_events_are_full",
@@ -157,7 +182,6 @@ pub(super) const FAULTY: &[Faulty] = &[
             "streams::STR-3::a_filter_is_a_value_and_no_operator",
             "streams::STR-3::a_filter_is_no_pattern",
             "streams::STR-4::queries_are_isolated",
-            "durability::DUR-1::a_cursor_survives",
         ],
     },
     faulty! {
@@ -187,6 +211,10 @@ pub(super) const FAULTY: &[Faulty] = &[
             "delivery::DLV-2::a_start_is_fixed_when_the_group_is_made",
             "delivery::DLV-4::delayed_events_come_by_sequence_and_not_by_due_time",
             "delivery::DLV-6::events_with_earlier_times_are_not_passed_over",
+            "distribution::DST-1::a_replay_elsewhere_is_seen",
+            "distribution::DST-1::an_append_elsewhere_is_fetched",
+            "durability::DUR-1::a_replay_survives",
+            "durability::DUR-1::starts_survive",
             "lifecycle::ERR-7::closing_one_handle_leaves_the_others",
             "progress::FRN-4::lag_changes_nothing",
             "queries::QRY-4::queries_change_nothing_for_groups",
@@ -201,12 +229,10 @@ pub(super) const FAULTY: &[Faulty] = &[
             "reset::RPL-5::a_start_is_checked_in_the_selected_partitions_alone",
             "reset::RPL-5::reset_may_go_forward",
             "reset::RPL-5::reset_to_a_sequence_drops_what_is_below_too",
+            "reset::RPL-5::reset_to_a_time_goes_by_the_lowest_sequence",
+            "reset::RPL-5::reset_to_a_time_is_found_per_partition",
             "reset::RPL-5::reset_to_a_time_starts_with_the_first_event_at_or_after_it",
             "settling::DLQ-1::a_delay_holds_back_nothing_else",
-            "distribution::DST-1::a_replay_elsewhere_is_seen",
-            "distribution::DST-1::an_append_elsewhere_is_fetched",
-            "durability::DUR-1::a_replay_survives",
-            "durability::DUR-1::starts_survive",
         ],
     },
     faulty! {
@@ -215,8 +241,14 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "log::LOG-3::a_batch_comes_back_in_input_order",
             "fidelity::LOG-5::a_batch_gives_the_same_events",
+            "fidelity::LOG-5::every_event_of_a_large_batch_is_whole",
+            "input::LOG-8::a_batch_of_as_many_bytes_as_allowed_is_taken_and_no_larger_one",
             "log::LOG-3::a_batch_is_in_input_order_in_each_partition",
+            "log::LOG-6::a_batch_finds_partitions_above_9",
             "log::LOG-6::a_batch_is_routed_as_single_events_are",
+            "log::LOG-7::every_id_of_a_batch_is_taken",
+            "log::LOG-7::every_id_of_a_batch_is_taken_in_every_partition",
+            "log::LOG-7::one_batch_may_be_in_many_streams",
         ],
     },
     faulty! {
@@ -224,6 +256,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the ids, in input order",
         kills: [
             "log::LOG-3::a_batch_is_in_input_order_in_each_partition",
+            "log::LOG-6::a_batch_finds_partitions_above_9",
             "log::LOG-6::a_batch_is_routed_as_single_events_are",
         ],
     },
@@ -233,7 +266,13 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "log::LOG-3::a_batch_comes_back_in_input_order",
             "fidelity::LOG-5::a_batch_gives_the_same_events",
+            "fidelity::LOG-5::every_event_of_a_large_batch_is_whole",
+            "input::LOG-8::a_batch_of_as_many_bytes_as_allowed_is_taken_and_no_larger_one",
             "log::LOG-3::a_batch_is_in_input_order_in_each_partition",
+            "log::LOG-6::a_batch_finds_partitions_above_9",
+            "log::LOG-7::every_id_of_a_batch_is_taken",
+            "log::LOG-7::every_id_of_a_batch_is_taken_in_every_partition",
+            "log::LOG-7::one_batch_may_be_in_many_streams",
         ],
     },
     faulty! {
@@ -247,6 +286,8 @@ pub(super) const FAULTY: &[Faulty] = &[
             "log::LOG-3::a_batch_with_a_partition_out_of_range_writes_nothing",
             "log::LOG-3::a_batch_with_an_id_twice_writes_nothing",
             "log::LOG-3::a_refused_batch_writes_nothing_to_any_partition",
+            "log::LOG-7::every_id_of_a_batch_is_taken",
+            "log::LOG-7::every_id_of_a_batch_is_taken_in_every_partition",
         ],
     },
     faulty! {
@@ -264,6 +305,8 @@ pub(super) const FAULTY: &[Faulty] = &[
             "input::ERR-8::a_batch_with_one_out_of_range_is_invalid",
             "log::LOG-1::a_refused_batch_uses_up_no_sequence_of_any_partition",
             "log::LOG-3::a_batch_with_a_partition_out_of_range_writes_nothing",
+            "log::LOG-6::a_batch_finds_partitions_above_9",
+            "log::LOG-7::every_id_of_a_batch_is_taken_in_every_partition",
         ],
     },
     faulty! {
@@ -310,6 +353,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "durability::DUR-1::making_indexes_after_a_restart_loses_nothing",
             "log::LOG-4::replay_and_reset_change_no_event",
             "replay::RPL-6::replay_leaves_the_log_alone",
+            "reset::RPL-6::reset_touches_no_state_of_other_groups",
         ],
     },
     faulty! {
@@ -358,6 +402,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "log::LOG-4::replay_and_reset_change_no_event",
             "reset::RPL-6::reset_leaves_the_log_alone",
+            "reset::RPL-6::reset_touches_no_state_of_other_groups",
         ],
     },
     faulty! {
@@ -365,10 +410,12 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the partition of",
         kills: [
             "log::LOG-6::keys_go_where_the_published_vectors_say",
-            "log::LOG-6::a_batch_is_routed_as_single_events_are",
-            "log::LOG-6::any_key_goes_where_its_hash_says",
             "distribution::DST-1::keys_go_to_the_same_partition_on_both",
             "durability::DUR-1::partitions_survive",
+            "log::LOG-6::a_batch_finds_partitions_above_9",
+            "log::LOG-6::a_batch_is_routed_as_single_events_are",
+            "log::LOG-6::a_long_key_is_hashed_to_its_end",
+            "log::LOG-6::any_key_goes_where_its_hash_says",
         ],
     },
     faulty! {
@@ -404,16 +451,18 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "log::LOG-6::a_single_partition_takes_every_key",
             "delivery::DLV-8::a_lease_is_whole",
+            "distribution::DST-1::keys_go_to_the_same_partition_on_both",
+            "durability::DUR-1::events_survive",
+            "durability::DUR-1::partitions_survive",
+            "fidelity::LOG-5::every_event_of_a_large_batch_is_whole",
             "fidelity::STR-2::any_event_type_and_key_come_back",
             "queries::QRY-1::a_query_by_key_gives_that_key_alone",
             "queries::QRY-1::all_filters_must_match",
+            "queries::QRY-1::long_keys_are_compared_to_their_end",
             "queries::STR-4::a_query_sees_its_own_stream_alone",
             "streams::STR-2::types_and_keys_are_told_apart",
             "streams::STR-2::types_and_keys_come_back",
             "streams::STR-3::text_that_looks_like_a_command_is_kept",
-            "distribution::DST-1::keys_go_to_the_same_partition_on_both",
-            "durability::DUR-1::events_survive",
-            "durability::DUR-1::partitions_survive",
         ],
     },
     faulty! {
@@ -435,6 +484,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "log::LOG-6::a_batch_is_routed_as_single_events_are",
             "input::ERR-8::a_batch_with_one_out_of_range_is_invalid",
             "log::LOG-3::a_batch_with_a_partition_out_of_range_writes_nothing",
+            "log::LOG-6::a_batch_finds_partitions_above_9",
         ],
     },
     faulty! {
@@ -449,11 +499,13 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "Err(AlreadyExists)",
         kills: [
             "log::LOG-7::a_taken_id_is_refused",
+            "distribution::DST-1::an_id_taken_elsewhere_is_taken",
+            "durability::DUR-1::taken_ids_stay_taken",
             "log::LOG-1::a_taken_id_uses_up_no_sequence",
             "log::LOG-7::a_generated_id_is_taken_too",
             "log::LOG-7::a_taken_id_is_refused_in_every_partition",
-            "distribution::DST-1::an_id_taken_elsewhere_is_taken",
-            "durability::DUR-1::taken_ids_stay_taken",
+            "log::LOG-7::every_id_of_a_batch_is_taken",
+            "log::LOG-7::every_id_of_a_batch_is_taken_in_every_partition",
         ],
     },
     faulty! {
@@ -461,6 +513,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "Err(AlreadyExists)",
         kills: [
             "log::LOG-7::a_taken_id_is_refused_in_every_partition",
+            "log::LOG-7::every_id_of_a_batch_is_taken_in_every_partition",
         ],
     },
     faulty! {
@@ -486,6 +539,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the last operation to succeed",
         kills: [
             "log::LOG-7::one_id_may_be_in_two_streams",
+            "log::LOG-7::one_batch_may_be_in_many_streams",
             "streams::STR-4::one_event_id_may_be_in_two_streams",
         ],
     },
@@ -495,6 +549,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "log::LOG-7::generated_ids_are_unique",
             "delivery::DLV-3::a_selection_is_looked_through_and_no_other",
+            "delivery::DLV-3::ten_thousand_events_may_be_open",
             "delivery::DLV-5::a_busy_partition_starves_no_other",
             "delivery::DLV-5::every_partition_is_served",
             "delivery::DLV-5::every_selected_partition_is_served",
@@ -505,11 +560,18 @@ pub(super) const FAULTY: &[Faulty] = &[
             "durability::DUR-1::sequences_go_on",
             "durability::DUR-1::starts_survive",
             "input::LOG-8::a_batch_up_to_the_limits_is_taken_and_no_longer_one",
+            "log::LOG-6::a_batch_finds_partitions_above_9",
             "log::LOG-6::any_key_goes_where_its_hash_says",
             "log::LOG-9::a_read_gives_100_unless_told",
+            "log::LOG-9::a_read_gives_1500_events",
             "queries::QRY-1::a_query_by_key_gives_that_key_alone",
             "queries::QRY-1::a_query_by_type_gives_that_type_alone",
             "queries::QRY-1::a_query_gives_100_unless_told",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+            "queries::QRY-1::what_is_nested_is_compared_exactly_too",
+            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
+            "queries::QRY-3::a_page_holds_1500_events",
             "streams::STR-2::types_and_keys_are_told_apart",
             "streams::STR-2::types_and_keys_come_back",
         ],
@@ -547,6 +609,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "log::LOG-9::a_read_gives_what_is_above_after",
             "input::LOG-8::a_batch_up_to_the_limits_is_taken_and_no_longer_one",
             "log::LOG-10::an_appended_event_is_read_and_fetched_at_once",
+            "log::LOG-9::a_read_gives_1500_events",
             "log::LOG-9::a_read_gives_up_to_limit",
         ],
     },
@@ -569,19 +632,23 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "partition",
         kills: [
             "log::LOG-9::a_read_is_of_one_partition",
+            "durability::DUR-1::partitions_survive",
             "input::ERR-6::nothing_to_do_excuses_no_bad_input",
             "input::ERR-8::a_read_out_of_range_is_invalid",
             "log::LOG-1::a_refused_batch_uses_up_no_sequence_of_any_partition",
             "log::LOG-1::each_partition_counts_on_its_own",
             "log::LOG-3::a_batch_is_in_input_order_in_each_partition",
             "log::LOG-3::a_refused_batch_writes_nothing_to_any_partition",
+            "log::LOG-6::a_batch_finds_partitions_above_9",
             "log::LOG-7::a_taken_id_is_refused_in_every_partition",
+            "log::LOG-7::every_id_of_a_batch_is_taken_in_every_partition",
             "partitions::LOG-1::each_partition_counts_from_1",
+            "replay::RPL-6::replay_of_chosen_events_touches_no_state_elsewhere",
+            "reset::RPL-5::reset_to_a_time_is_found_per_partition",
             "streams::STR-1::a_duplicate_does_not_change_the_partitions",
             "streams::STR-1::a_stream_has_one_partition_by_default",
             "streams::STR-1::a_stream_has_the_partitions_it_was_made_with",
             "streams::STR-1::a_stream_has_up_to_1024_partitions",
-            "durability::DUR-1::partitions_survive",
         ],
     },
     faulty! {
@@ -593,9 +660,13 @@ pub(super) const FAULTY: &[Faulty] = &[
             "log::LOG-1::each_partition_counts_on_its_own",
             "log::LOG-3::a_batch_is_in_input_order_in_each_partition",
             "log::LOG-3::a_refused_batch_writes_nothing_to_any_partition",
+            "log::LOG-6::a_batch_finds_partitions_above_9",
             "log::LOG-7::a_taken_id_is_refused_in_every_partition",
+            "log::LOG-7::every_id_of_a_batch_is_taken_in_every_partition",
             "partitions::LOG-1::each_partition_counts_from_1",
             "partitions::STR-1::a_stream_of_1_024_partitions_works",
+            "replay::RPL-6::replay_of_chosen_events_touches_no_state_elsewhere",
+            "reset::RPL-5::reset_to_a_time_is_found_per_partition",
             "streams::STR-1::a_stream_has_the_partitions_it_was_made_with",
         ],
     },
@@ -619,6 +690,89 @@ pub(super) const FAULTY: &[Faulty] = &[
             "input::ERR-6::nothing_to_do_excuses_no_bad_input",
             "input::ERR-6::nothing_to_do_excuses_no_missing_stream",
             "unavailable::ERR-6::no_store_comes_before_nothing_to_do",
+        ],
+    },
+    faulty! {
+        ReadsAreCutAt1000: "reads are cut at 1,000 events",
+        says: "the sequences",
+        kills: [
+            "log::LOG-9::a_read_gives_1500_events",
+        ],
+    },
+    faulty! {
+        ReadsAreCutAtAMegabyte: "reads are cut at a megabyte",
+        says: "the sequences of long events",
+        kills: [
+            "log::LOG-9::a_read_gives_3_megabytes",
+        ],
+    },
+    faulty! {
+        AfterIsReadIn32Bits: "of `after` the lower 32 bits count",
+        says: "the sequences above",
+        kills: [
+            "log::LOG-9::a_read_gives_what_is_above_after",
+        ],
+    },
+    faulty! {
+        IdsOfABatchAreNotNoted: "an id that a batch wrote is taken again by an append",
+        says: "Err(AlreadyExists)",
+        kills: [
+            "log::LOG-7::every_id_of_a_batch_is_taken",
+            "log::LOG-7::every_id_of_a_batch_is_taken_in_every_partition",
+        ],
+    },
+    faulty! {
+        JustTheFirstIdOfABatchIsNoted: "of a batch's ids all but the first are taken again",
+        says: "Err(AlreadyExists)",
+        kills: [
+            "log::LOG-7::every_id_of_a_batch_is_taken",
+            "log::LOG-7::every_id_of_a_batch_is_taken_in_every_partition",
+            "log::LOG-7::one_batch_may_be_in_many_streams",
+        ],
+    },
+    faulty! {
+        TheLastIdOfABatchIsNotNoted: "the last id of a batch is taken again by an append",
+        says: "Err(AlreadyExists)",
+        kills: [
+            "log::LOG-7::every_id_of_a_batch_is_taken",
+            "log::LOG-7::every_id_of_a_batch_is_taken_in_every_partition",
+        ],
+    },
+    faulty! {
+        BatchesAreNotComparedWithBatches: "an id that a batch wrote is taken again by a batch",
+        says: "Err(AlreadyExists)",
+        kills: [
+            "log::LOG-7::every_id_of_a_batch_is_taken",
+            "log::LOG-7::every_id_of_a_batch_is_taken_in_every_partition",
+            "log::LOG-7::one_batch_may_be_in_many_streams",
+        ],
+    },
+    faulty! {
+        IdsOfABatchAreNotedByPartition: "an id that a batch wrote is taken again in another partition",
+        says: "Err(AlreadyExists)",
+        kills: [
+            "log::LOG-7::every_id_of_a_batch_is_taken_in_every_partition",
+        ],
+    },
+    faulty! {
+        IdsOfBatchesAreUniqueEverywhere: "a batch with an id of another stream is refused",
+        says: "the last operation to succeed",
+        kills: [
+            "log::LOG-7::one_batch_may_be_in_many_streams",
+        ],
+    },
+    faulty! {
+        KeysAreHashedTo255Bytes: "of a key the first 255 bytes are hashed",
+        says: "the partition of a key",
+        kills: [
+            "log::LOG-6::a_long_key_is_hashed_to_its_end",
+        ],
+    },
+    faulty! {
+        PartitionsOfABatchAreOneDigit: "of a partition in a batch the first digit counts",
+        says: "the partitions",
+        kills: [
+            "log::LOG-6::a_batch_finds_partitions_above_9",
         ],
     },
 ];

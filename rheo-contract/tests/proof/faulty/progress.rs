@@ -124,6 +124,9 @@ pub(super) const FAULTY: &[Faulty] = &[
             "progress::FRN-1::a_frontier_is_its_groups_own",
             "progress::FRN-1::every_shape_of_holes_gives_its_frontier",
             "progress::FRN-2::the_frontier_begins_at_the_start",
+            "replay::RPL-6::replay_of_chosen_events_touches_no_state_elsewhere",
+            "replay::RPL-6::replay_of_one_partition_touches_no_state_elsewhere",
+            "reset::RPL-6::reset_of_one_partition_touches_no_state_elsewhere",
         ],
     },
     faulty! {
@@ -206,6 +209,12 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the lease is stale",
         kills: [
             "progress::FRN-4::lag_changes_nothing",
+            "lifecycle::STR-5::making_indexes_again_touches_no_state",
+            "replay::RPL-6::replay_of_chosen_events_touches_no_state_elsewhere",
+            "replay::RPL-6::replay_of_one_partition_touches_no_state_elsewhere",
+            "replay::RPL-6::replay_touches_no_state_of_other_groups",
+            "reset::RPL-6::reset_of_one_partition_touches_no_state_elsewhere",
+            "reset::RPL-6::reset_touches_no_state_of_other_groups",
             "settling::DLQ-3::a_lease_lost_at_the_last_attempt_lets_the_frontier_pass",
         ],
     },

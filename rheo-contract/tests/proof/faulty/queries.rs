@@ -3,12 +3,14 @@
 mod bounds;
 mod cursors;
 mod filters;
+mod lost;
 mod order;
 mod values;
 
 use self::bounds::*;
 use self::cursors::*;
 use self::filters::*;
+use self::lost::*;
 use self::order::*;
 use self::values::*;
 use super::Faulty;
@@ -27,6 +29,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the sequences with",
         kills: [
             "queries::QRY-1::a_query_by_type_gives_that_type_alone",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
             "streams::STR-2::types_and_keys_are_told_apart",
         ],
     },
@@ -66,6 +69,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "queries::QRY-1::payload_and_metadata_are_not_mixed_up",
             "queries::QRY-1::all_filters_must_match",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
         ],
     },
     faulty! {
@@ -80,6 +84,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "what matches all",
         kills: [
             "queries::QRY-1::all_filters_must_match",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
         ],
     },
     faulty! {
@@ -87,6 +92,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "what matches all",
         kills: [
             "queries::QRY-1::all_filters_must_match",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
         ],
     },
     faulty! {
@@ -94,6 +100,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "what matches all",
         kills: [
             "queries::QRY-1::all_filters_must_match",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
             "queries::QRY-1::payload_and_metadata_are_not_mixed_up",
         ],
     },
@@ -102,6 +109,9 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the sequences from",
         kills: [
             "queries::QRY-1::a_time_range_includes_both_ends",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
         ],
     },
     faulty! {
@@ -109,6 +119,9 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the sequences from",
         kills: [
             "queries::QRY-1::a_time_range_includes_both_ends",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
         ],
     },
     faulty! {
@@ -117,6 +130,9 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "queries::QRY-1::a_time_range_includes_both_ends",
             "queries::QRY-1::bounds_that_leave_nothing_give_an_empty_page",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
         ],
     },
     faulty! {
@@ -127,6 +143,9 @@ pub(super) const FAULTY: &[Faulty] = &[
             "log::LOG-10::an_appended_event_is_found_by_a_query_at_once",
             "queries::QRY-1::all_filters_must_match",
             "queries::QRY-1::bounds_that_leave_nothing_give_an_empty_page",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
             "queries::QRY-3::a_cursor_goes_on_under_other_filters",
         ],
     },
@@ -135,7 +154,10 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the sequences above",
         kills: [
             "queries::QRY-1::a_sequence_range_is_exclusive_below_and_inclusive_above",
+            "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
             "queries::QRY-3::a_cursor_goes_on_under_other_filters",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
         ],
     },
     faulty! {
@@ -218,6 +240,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the sequences with",
         kills: [
             "queries::QRY-1::values_of_different_types_differ",
+            "queries::QRY-1::an_empty_value_is_neither_null_nor_absent",
             "queries::QRY-1::arrays_are_compared_in_order_and_as_a_whole",
             "queries::QRY-1::numbers_are_compared_by_their_exact_value",
             "queries::QRY-1::objects_are_equal_in_any_order_and_as_a_whole",
@@ -228,6 +251,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the sequences with",
         kills: [
             "queries::QRY-1::values_of_different_types_differ",
+            "queries::QRY-1::an_empty_value_is_neither_null_nor_absent",
+            "queries::QRY-1::what_is_nested_is_compared_exactly_too",
         ],
     },
     faulty! {
@@ -235,6 +260,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the sequences with",
         kills: [
             "queries::QRY-1::null_is_not_absent",
+            "queries::QRY-1::an_empty_value_is_neither_null_nor_absent",
         ],
     },
     faulty! {
@@ -242,6 +268,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the sequences with",
         kills: [
             "queries::QRY-1::null_is_not_absent",
+            "queries::QRY-1::an_empty_value_is_neither_null_nor_absent",
             "queries::QRY-1::values_of_different_types_differ",
         ],
     },
@@ -258,6 +285,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the sequences with",
         kills: [
             "queries::QRY-1::numbers_are_compared_by_their_exact_value",
+            "queries::QRY-1::what_is_nested_is_compared_exactly_too",
         ],
     },
     faulty! {
@@ -266,6 +294,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "queries::QRY-1::objects_are_equal_in_any_order_and_as_a_whole",
             "queries::QRY-1::values_of_different_types_differ",
+            "queries::QRY-1::what_is_nested_is_compared_exactly_too",
         ],
     },
     faulty! {
@@ -315,6 +344,9 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "sequence and partition by",
         kills: [
             "queries::QRY-2::order_by_sequence_is_then_by_partition",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
             "queries::QRY-3::a_cursor_goes_on_under_other_filters",
             "queries::QRY-3::events_appended_meanwhile_disturb_no_page",
             "queries::QRY-3::paging_by_sequence_gives_every_event_once",
@@ -325,6 +357,9 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "sequence and partition by",
         kills: [
             "queries::QRY-2::order_by_sequence_is_then_by_partition",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
             "queries::QRY-3::a_cursor_goes_on_under_other_filters",
             "queries::QRY-3::events_appended_meanwhile_disturb_no_page",
             "queries::QRY-3::paging_by_sequence_gives_every_event_once",
@@ -335,6 +370,9 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "sequence and partition by",
         kills: [
             "queries::QRY-2::order_by_timestamp_is_then_by_sequence_and_partition",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
             "queries::QRY-3::events_appended_meanwhile_disturb_no_page",
             "queries::QRY-3::paging_by_timestamp_gives_every_event_once",
         ],
@@ -344,6 +382,9 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "sequence and partition by",
         kills: [
             "queries::QRY-2::timestamps_that_go_back_are_ordered_too",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
             "queries::QRY-3::timestamps_that_go_back_disturb_no_page",
         ],
     },
@@ -352,7 +393,10 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "sequence and partition by",
         kills: [
             "queries::QRY-2::order_by_timestamp_is_then_by_sequence_and_partition",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
             "queries::QRY-2::order_by_sequence_is_then_by_partition",
+            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
             "queries::QRY-2::timestamps_that_go_back_are_ordered_too",
             "queries::QRY-3::a_cursor_goes_on_under_other_filters",
             "queries::QRY-3::a_cursor_survives_serialization",
@@ -368,6 +412,9 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "sequence and partition in pages",
         kills: [
             "queries::QRY-3::paging_by_sequence_gives_every_event_once",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
             "queries::QRY-3::a_cursor_goes_on_under_other_filters",
             "queries::QRY-3::events_appended_meanwhile_disturb_no_page",
             "queries::QRY-3::pages_are_full",
@@ -378,6 +425,9 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "sequence and partition in pages",
         kills: [
             "queries::QRY-3::paging_by_timestamp_gives_every_event_once",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
             "queries::QRY-3::a_cursor_survives_serialization",
             "queries::QRY-3::events_appended_meanwhile_disturb_no_page",
             "queries::QRY-3::pages_are_full",
@@ -390,8 +440,13 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "paging to come to an end",
         kills: [
             "queries::QRY-3::paging_one_partition_gives_every_event_once",
+            "distribution::DST-1::a_cursor_goes_on_elsewhere",
+            "durability::DUR-1::a_cursor_survives",
             "queries::QRY-1::a_query_gives_100_unless_told",
             "queries::QRY-1::filters_come_before_the_limit",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
             "queries::QRY-3::a_cursor_goes_on_under_other_filters",
             "queries::QRY-3::a_cursor_is_valid_on_every_handle",
             "queries::QRY-3::a_cursor_may_be_used_again",
@@ -403,8 +458,6 @@ pub(super) const FAULTY: &[Faulty] = &[
             "queries::QRY-3::paging_by_timestamp_gives_every_event_once",
             "queries::QRY-3::timestamps_that_go_back_disturb_no_page",
             "streams::STR-4::queries_are_isolated",
-            "distribution::DST-1::a_cursor_goes_on_elsewhere",
-            "durability::DUR-1::a_cursor_survives",
         ],
     },
     faulty! {
@@ -507,6 +560,255 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the sequences still claimable",
         kills: [
             "queries::QRY-4::queries_change_nothing_for_groups",
+        ],
+    },
+    faulty! {
+        TypeIsLostOnLaterPages: "later pages are not filtered by type",
+        says: "sequence and partition by",
+        kills: [
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+        ],
+    },
+    faulty! {
+        KeyIsLostOnLaterPagesDescending: "later pages in descending order are not filtered by key",
+        says: "sequence and partition by",
+        kills: [
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+        ],
+    },
+    faulty! {
+        PayloadIsLostOnLaterPagesByTimestamp: "later pages by timestamp are not filtered by payload",
+        says: "sequence and partition by",
+        kills: [
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-3::pages_of_rare_events_are_full",
+        ],
+    },
+    faulty! {
+        MetadataIsLostInARangeOfTime: "with a bound of time, metadata filters play no part",
+        says: "sequence and partition by",
+        kills: [
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+        ],
+    },
+    faulty! {
+        OneFieldIsLostOnLaterPages: "later pages are filtered by one of two payload fields",
+        says: "sequence and partition by",
+        kills: [
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+        ],
+    },
+    faulty! {
+        PartitionIsLostWhereThereIsAType: "with a type, the partition plays no part",
+        says: "sequence and partition by",
+        kills: [
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+        ],
+    },
+    faulty! {
+        PartitionIsLostByTimestamp: "by timestamp, the partition plays no part",
+        says: "sequence and partition by",
+        kills: [
+            "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
+        ],
+    },
+    faulty! {
+        AfterIsLostWhereThereIsAKey: "with a key, after_sequence plays no part",
+        says: "sequence and partition by",
+        kills: [
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+        ],
+    },
+    faulty! {
+        UntilSequenceIsLostOnLaterPages: "later pages go beyond until_sequence",
+        says: "sequence and partition by",
+        kills: [
+            "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
+            "queries::QRY-3::a_cursor_goes_on_under_other_filters",
+        ],
+    },
+    faulty! {
+        UntilSequenceIsLostByTimestamp: "by timestamp, until_sequence plays no part",
+        says: "sequence and partition by",
+        kills: [
+            "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
+        ],
+    },
+    faulty! {
+        CursorTakesThePlaceOfFrom: "on later pages the cursor takes the place of `from`",
+        says: "sequence and partition by",
+        kills: [
+            "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
+        ],
+    },
+    faulty! {
+        CursorTakesThePlaceOfUntil: "on later pages the cursor takes the place of `until`",
+        says: "sequence and partition by",
+        kills: [
+            "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
+        ],
+    },
+    faulty! {
+        TimesAreLostDescending: "by descending timestamp, the range of time plays no part",
+        says: "sequence and partition by",
+        kills: [
+            "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
+        ],
+    },
+    faulty! {
+        FilteredPagesGoOnAtTheNextTimestamp: "with a type, pages by timestamp go on at the next timestamp",
+        says: "sequence and partition by",
+        kills: [
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+        ],
+    },
+    faulty! {
+        SequenceTiesComeByPartitionAsText: "equal sequences come by partition as text",
+        says: "sequence and partition by",
+        kills: [
+            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
+            "queries::QRY-3::a_cursor_goes_on_under_other_filters",
+        ],
+    },
+    faulty! {
+        TimeTiesComeByPartitionAsText: "equal timestamps and sequences come by partition as text",
+        says: "sequence and partition by",
+        kills: [
+            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
+        ],
+    },
+    faulty! {
+        CursorHoldsThePartitionAsText: "pages go on where the partition is above as text",
+        says: "sequence and partition by",
+        kills: ["queries::QRY-2::partitions_above_9_are_ordered_by_number", "queries::QRY-3::a_cursor_goes_on_under_other_filters"],
+    },
+    faulty! {
+        SequencesAreBoundIn32Bits: "of after_sequence the lower 32 bits count",
+        says: "the sequences above",
+        kills: [
+            "queries::QRY-1::a_sequence_range_is_exclusive_below_and_inclusive_above",
+        ],
+    },
+    faulty! {
+        UntilSequenceIsSigned32Bits: "an until_sequence above 31 bits is negative",
+        says: "the sequences up to",
+        kills: [
+            "queries::QRY-1::a_sequence_range_is_exclusive_below_and_inclusive_above",
+        ],
+    },
+    faulty! {
+        PagesAreCutAt1000: "pages are cut at 1,000 events",
+        says: "the sequences of one page",
+        kills: [
+            "queries::QRY-3::a_page_holds_1500_events",
+        ],
+    },
+    faulty! {
+        PagesAreCutAtAMegabyte: "pages are cut at a megabyte",
+        says: "the number of long events",
+        kills: [
+            "queries::QRY-3::a_page_holds_3_megabytes",
+        ],
+    },
+    faulty! {
+        TypesAreComparedTo64Bytes: "of a type the first 64 bytes are compared",
+        says: "the sequences of a type",
+        kills: [
+            "queries::QRY-1::long_types_are_compared_to_their_end",
+        ],
+    },
+    faulty! {
+        KeysAreComparedTo767Bytes: "of a key the first 767 bytes are compared",
+        says: "the sequences of a key",
+        kills: [
+            "queries::QRY-1::long_keys_are_compared_to_their_end",
+        ],
+    },
+    faulty! {
+        TextsAreComparedTo255Bytes: "of texts in fields the first 255 bytes are compared",
+        says: "the sequences with",
+        kills: [
+            "queries::QRY-1::long_texts_in_fields_are_compared_to_their_end",
+            "queries::QRY-1::what_is_nested_is_compared_exactly_too",
+        ],
+    },
+    faulty! {
+        LongTextsAreComparedTo4000Bytes: "of texts in fields the first 4,000 bytes are compared",
+        says: "the sequences with",
+        kills: [
+            "queries::QRY-1::long_texts_in_fields_are_compared_to_their_end",
+        ],
+    },
+    faulty! {
+        FieldNamesAreComparedTo63Bytes: "of field names the first 63 bytes are compared",
+        says: "the sequences with",
+        kills: [
+            "queries::QRY-1::long_field_names_are_compared_to_their_end",
+        ],
+    },
+    faulty! {
+        NestedTextsAreComparedWithoutCase: "texts in arrays and objects are compared without case",
+        says: "the sequences with",
+        kills: [
+            "queries::QRY-1::what_is_nested_is_compared_exactly_too",
+        ],
+    },
+    faulty! {
+        TextsAreComparedWithoutBlanks: "blanks at the end of texts in fields play no part",
+        says: "the sequences with",
+        kills: [
+            "queries::QRY-1::what_is_nested_is_compared_exactly_too",
+            "queries::QRY-1::an_empty_value_is_neither_null_nor_absent",
+            "queries::QRY-1::values_of_different_types_differ",
+        ],
+    },
+    faulty! {
+        AnEmptyTextIsNull: "an empty text equals null",
+        says: "the sequences with",
+        kills: [
+            "queries::QRY-1::an_empty_value_is_neither_null_nor_absent",
+            "queries::QRY-1::values_of_different_types_differ",
+        ],
+    },
+    faulty! {
+        AMissingFieldIsAnEmptyText: "a missing field equals an empty text",
+        says: "the sequences with",
+        kills: [
+            "queries::QRY-1::an_empty_value_is_neither_null_nor_absent",
+        ],
+    },
+    faulty! {
+        NestedNumbersAreComparedAsDoubles: "numbers in arrays and objects are compared as doubles",
+        says: "the sequences with",
+        kills: [
+            "queries::QRY-1::what_is_nested_is_compared_exactly_too",
+        ],
+    },
+    faulty! {
+        NestedArraysAreComparedAsSets: "arrays in objects are compared as sets",
+        says: "the sequences with",
+        kills: [
+            "queries::QRY-1::what_is_nested_is_compared_exactly_too",
+        ],
+    },
+    faulty! {
+        NestedNullsAreAbsent: "in objects, null equals absent",
+        says: "the sequences with",
+        kills: [
+            "queries::QRY-1::what_is_nested_is_compared_exactly_too",
+            "queries::QRY-1::objects_are_equal_in_any_order_and_as_a_whole",
         ],
     },
 ];

@@ -1,5 +1,7 @@
 //! Defects that the cases of `reset` are there for.
 
+pub(super) mod starts;
+
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,10 +43,11 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "no claimable event",
         kills: [
             "reset::RPL-5::reset_to_the_end_waits_for_new_events",
+            "distribution::DST-1::a_reset_elsewhere_is_seen",
             "reset::RPL-5::a_group_that_was_reset_forward_can_be_replayed",
+            "reset::RPL-5::reset_to_the_end_is_each_partitions_own",
             "reset::RPL-5::the_frontier_is_the_new_start",
             "reset::RPL-6::reset_leaves_other_groups_alone",
-            "distribution::DST-1::a_reset_elsewhere_is_seen",
         ],
     },
     faulty! {
@@ -59,12 +62,20 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         ResetToATimeIsExclusive: "a reset to a time starts behind it",
         says: "the claimable sequences to be [3, 4]",
-        kills: ["reset::RPL-5::reset_to_a_time_starts_with_the_first_event_at_or_after_it"],
+        kills: [
+            "reset::RPL-5::reset_to_a_time_starts_with_the_first_event_at_or_after_it",
+            "reset::RPL-5::reset_to_a_time_goes_by_the_lowest_sequence",
+            "reset::RPL-5::reset_to_a_time_is_found_per_partition",
+        ],
     },
     faulty! {
         ResetToATimeInMilliseconds: "a reset to a time cuts it to milliseconds",
         says: "the claimable sequences to be [3, 4]",
-        kills: ["reset::RPL-5::reset_to_a_time_starts_with_the_first_event_at_or_after_it"],
+        kills: [
+            "reset::RPL-5::reset_to_a_time_starts_with_the_first_event_at_or_after_it",
+            "reset::RPL-5::reset_to_a_time_goes_by_the_lowest_sequence",
+            "reset::RPL-5::reset_to_a_time_is_found_per_partition",
+        ],
     },
     faulty! {
         ResetDropsAndThenChecks: "a reset that is refused has dropped the state already",
@@ -91,12 +102,19 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         ResetKeepsTheListOfTheDead: "dead letters are still listed after a reset",
         says: "no dead letter",
-        kills: ["reset::RPL-5::reset_takes_the_dead_letters_away"],
+        kills: [
+            "reset::RPL-5::reset_takes_the_dead_letters_away",
+            "reset::RPL-6::reset_of_one_partition_touches_no_state_elsewhere",
+            "reset::RPL-6::reset_touches_no_state_of_other_groups",
+        ],
     },
     faulty! {
         ResetPutsTheFrontierToZero: "the frontier is 0 after a reset, whatever the start",
         says: "the frontier to be 4",
-        kills: ["reset::RPL-5::the_frontier_is_the_new_start"],
+        kills: [
+            "reset::RPL-5::the_frontier_is_the_new_start",
+            "reset::RPL-6::reset_of_one_partition_touches_no_state_elsewhere",
+        ],
     },
     faulty! {
         ResetIgnoresThePartitions: "a reset is of all partitions",
@@ -107,7 +125,9 @@ pub(super) const FAULTY: &[Faulty] = &[
             "reset::ERR-8::reset_of_a_partition_out_of_range_drops_nothing",
             "reset::RPL-5::a_start_for_a_partition_that_is_not_selected_is_invalid",
             "reset::RPL-5::a_start_is_checked_in_the_selected_partitions_alone",
+            "reset::RPL-5::each_partition_is_reset_after_its_own_sequence",
             "reset::RPL-5::reset_of_no_partition_changes_nothing",
+            "reset::RPL-6::reset_of_one_partition_touches_no_state_elsewhere",
         ],
     },
     faulty! {
@@ -118,6 +138,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "input::ERR-8::a_reset_out_of_range_is_invalid",
             "reset::ERR-8::reset_of_a_partition_out_of_range_drops_nothing",
             "reset::RPL-5::a_start_for_a_partition_that_is_not_selected_is_invalid",
+            "reset::RPL-5::each_partition_is_reset_after_its_own_sequence",
         ],
     },
     faulty! {
@@ -148,7 +169,11 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         ResetIsForAllGroups: "a reset is done for every group of the stream",
         says: "the lease is stale",
-        kills: ["reset::RPL-6::reset_leaves_other_groups_alone"],
+        kills: [
+            "reset::RPL-6::reset_leaves_other_groups_alone",
+            "reset::RPL-6::reset_of_one_partition_touches_no_state_elsewhere",
+            "reset::RPL-6::reset_touches_no_state_of_other_groups",
+        ],
     },
     faulty! {
         ResetTrimsTheLog: "a reset to the end removes the events from the log",

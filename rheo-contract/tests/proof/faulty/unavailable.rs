@@ -30,7 +30,7 @@ pub(super) const FAULTY: &[Faulty] = &[
     },
     faulty! {
         GoneMakingFails: "making a stream without a store is Failed",
-        says: "create_stream to give Err(BackendUnavailable)",
+        says: "to give Err(BackendUnavailable)",
         kills: [
             "unavailable::ERR-4::without_a_store_nothing_is_made",
             "lifecycle::ERR-7::a_closed_handle_makes_and_appends_nothing",

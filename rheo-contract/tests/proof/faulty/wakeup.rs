@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use rheo_core::{
-    ConsumerId, FetchOptions, GroupName, ReadOptions, Result, StreamName, Timestamp, Wakeup,
-    async_trait,
+    Cause, ConsumerId, Error, FetchOptions, GroupName, ReadOptions, ResetOptions, Result,
+    RetryDelay, RetryOptions, RetryOutcome, StreamName, Timestamp, Wakeup, async_trait,
 };
 
 use super::Faulty;
+use crate::book::{Book, held};
 use crate::defect::{Defect, Real};
 
 pub(super) const FAULTY: &[Faulty] = &[
@@ -17,6 +18,10 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "wakeup::OPS-4::work_that_is_there_is_told",
             "wakeup::OPS-4::a_replay_is_told",
+            "wakeup::OPS-4::a_reset_is_told",
+            "wakeup::OPS-4::an_ended_delay_is_told",
+            "wakeup::OPS-4::an_expired_lease_is_told",
+            "wakeup::OPS-4::any_timeout_may_be_given",
             "wakeup::OPS-4::work_that_was_given_back_is_told",
         ],
     },
@@ -26,6 +31,9 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "wakeup::OPS-4::work_that_was_given_back_is_told",
             "wakeup::OPS-4::a_replay_is_told",
+            "wakeup::OPS-4::a_reset_is_told",
+            "wakeup::OPS-4::an_ended_delay_is_told",
+            "wakeup::OPS-4::an_expired_lease_is_told",
         ],
     },
     faulty! {
@@ -34,6 +42,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "wakeup::OPS-4::an_append_ends_the_wait",
             "wakeup::OPS-4::an_append_by_another_handle_ends_the_wait",
+            "wakeup::OPS-4::any_timeout_may_be_given",
         ],
     },
     faulty! {
@@ -41,13 +50,18 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the claimable sequences",
         kills: [
             "wakeup::OPS-4::waiting_claims_nothing",
+            "wakeup::OPS-4::an_ended_delay_is_told",
+            "wakeup::OPS-4::an_expired_lease_is_told",
             "wakeup::OPS-4::waiting_leaves_leases_alone",
         ],
     },
     faulty! {
         WaitReclaimsTheExpired: "waiting takes expired leases away",
         says: "the last operation to succeed",
-        kills: ["wakeup::OPS-4::waiting_leaves_leases_alone"],
+        kills: [
+            "wakeup::OPS-4::waiting_leaves_leases_alone",
+            "wakeup::OPS-4::an_expired_lease_is_told",
+        ],
     },
     faulty! {
         WaitHasNoEnd: "waiting does not end before there is work",
@@ -61,6 +75,41 @@ pub(super) const FAULTY: &[Faulty] = &[
             "wakeup::OPS-4::waiting_for_nothing_names_what_is_missing",
             "input::ERR-6::a_missing_group_is_named",
             "input::ERR-6::the_stream_is_looked_up_before_the_group",
+        ],
+    },
+    faulty! {
+        WaitIgnoresExpiredLeases: "while an expired lease is all there is, waiting times out",
+        says: "the hint",
+        kills: [
+            "wakeup::OPS-4::an_expired_lease_is_told",
+        ],
+    },
+    faulty! {
+        WaitIgnoresEndedDelays: "while an ended delay is all there is, waiting times out",
+        says: "the hint",
+        kills: [
+            "wakeup::OPS-4::an_ended_delay_is_told",
+        ],
+    },
+    faulty! {
+        WaitIgnoresResets: "after a reset waiting times out until something is appended",
+        says: "the hint",
+        kills: [
+            "wakeup::OPS-4::a_reset_is_told",
+        ],
+    },
+    faulty! {
+        WaitOf31BitsEndsAtOnce: "a timeout of more milliseconds than 31 bits hold is over at once",
+        says: "the hint within",
+        kills: [
+            "wakeup::OPS-4::any_timeout_may_be_given",
+        ],
+    },
+    faulty! {
+        WaitOfTooLongFails: "a timeout of more milliseconds than 64 bits hold fails",
+        says: "the last operation to succeed",
+        kills: [
+            "wakeup::OPS-4::any_timeout_may_be_given",
         ],
     },
 ];
@@ -237,5 +286,147 @@ impl Defect for WaitLooksNothingUp {
         real.backend.ping().await?;
         let hint = real.backend.wait_for_work(stream, group, timeout).await;
         Ok(hint.unwrap_or(Wakeup::TimedOut))
+    }
+}
+
+/// What is waiting to be found: the claims, and the ends of delays.
+#[derive(Default)]
+struct Found {
+    book: Book,
+    due: std::sync::Mutex<Vec<(StreamName, Timestamp)>>,
+}
+
+#[derive(Default)]
+struct WaitIgnoresExpiredLeases(Found);
+
+#[async_trait]
+impl Defect for WaitIgnoresExpiredLeases {
+    async fn fetch(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        options: &FetchOptions,
+    ) -> Result<Vec<rheo_core::Lease>> {
+        self.0.book.fetch(real, stream, group, options).await
+    }
+    async fn wait_for_work(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        timeout: Duration,
+    ) -> Result<Wakeup> {
+        let current = self.0.book.current(real, stream, group).await;
+        if current.iter().any(|lease| lease.expires_at <= real.now()) {
+            return Ok(Wakeup::TimedOut);
+        }
+        real.backend.wait_for_work(stream, group, timeout).await
+    }
+}
+
+#[derive(Default)]
+struct WaitIgnoresEndedDelays(Found);
+
+#[async_trait]
+impl Defect for WaitIgnoresEndedDelays {
+    async fn retry(
+        &self,
+        real: &Real,
+        lease: &rheo_core::Lease,
+        options: &RetryOptions,
+    ) -> Result<RetryOutcome> {
+        if options.delay != RetryDelay::NONE {
+            let due = real.now().saturating_add(options.delay.as_duration());
+            held(&self.0.due).push((lease.event.stream.clone(), due));
+        }
+        real.backend.retry(lease, options).await
+    }
+    async fn wait_for_work(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        timeout: Duration,
+    ) -> Result<Wakeup> {
+        let now = real.now();
+        if held(&self.0.due)
+            .iter()
+            .any(|(of, due)| of == stream && *due <= now)
+        {
+            return Ok(Wakeup::TimedOut);
+        }
+        real.backend.wait_for_work(stream, group, timeout).await
+    }
+}
+
+#[derive(Default)]
+struct WaitIgnoresResets(std::sync::Mutex<Vec<StreamName>>);
+
+#[async_trait]
+impl Defect for WaitIgnoresResets {
+    async fn reset_group(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        options: &ResetOptions,
+    ) -> Result<()> {
+        real.backend.reset_group(stream, group, options).await?;
+        held(&self.0).push(stream.clone());
+        Ok(())
+    }
+    async fn wait_for_work(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        timeout: Duration,
+    ) -> Result<Wakeup> {
+        if held(&self.0).contains(stream) {
+            return Ok(Wakeup::TimedOut);
+        }
+        real.backend.wait_for_work(stream, group, timeout).await
+    }
+}
+
+#[derive(Default)]
+struct WaitOf31BitsEndsAtOnce;
+
+#[async_trait]
+impl Defect for WaitOf31BitsEndsAtOnce {
+    async fn wait_for_work(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        timeout: Duration,
+    ) -> Result<Wakeup> {
+        let timeout = match i32::try_from(timeout.as_millis()) {
+            Ok(_) => timeout,
+            Err(_) => Duration::ZERO,
+        };
+        real.backend.wait_for_work(stream, group, timeout).await
+    }
+}
+
+#[derive(Default)]
+struct WaitOfTooLongFails;
+
+#[async_trait]
+impl Defect for WaitOfTooLongFails {
+    async fn wait_for_work(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        timeout: Duration,
+    ) -> Result<Wakeup> {
+        if u64::try_from(timeout.as_millis()).is_err() {
+            return Err(Error::Failed(Cause::new(
+                "overflow when adding duration to instant",
+            )));
+        }
+        real.backend.wait_for_work(stream, group, timeout).await
     }
 }

@@ -22,9 +22,18 @@ macro_rules! stores {
                 mut events: Vec<NewEvent>,
             ) -> Result<Vec<Event>> {
                 let spoil: fn(Value) -> Result<Value> = $spoil;
+                // A batch may hold one large document many times over: it is spoiled once.
+                let mut last: [Option<(JsonObject, JsonObject)>; 2] = [None, None];
                 for event in &mut events {
-                    for document in [&mut event.payload, &mut event.metadata] {
-                        *document = JsonObject::payload(spoil(document.to_value())?)?;
+                    let documents = [&mut event.payload, &mut event.metadata];
+                    for (document, last) in documents.into_iter().zip(&mut last) {
+                        if last.as_ref().is_none_or(|(of, _)| of != document) {
+                            let spoiled = JsonObject::payload(spoil(document.to_value())?)?;
+                            *last = Some((document.clone(), spoiled));
+                        }
+                        if let Some((_, spoiled)) = last {
+                            *document = spoiled.clone();
+                        }
                     }
                 }
                 real.backend.append_batch(stream, events).await
@@ -322,3 +331,34 @@ impl Defect for LimitIsOfTheStoredForm {
         real.backend.append_batch(stream, events).await
     }
 }
+
+stores!(ObjectsOf1000FieldsAreRefused, |document| {
+    match document
+        .as_object()
+        .is_some_and(|fields| fields.len() > 1_000)
+    {
+        true => Err(failed("too many fields")),
+        false => Ok(document),
+    }
+});
+
+stores!(FieldNamesAreCutAt1000Bytes, |document| {
+    let Value::Object(fields) = document else {
+        return Ok(document);
+    };
+    let cut = |name: String| name[..name.floor_char_boundary(1_000)].to_owned();
+    Ok(fields
+        .into_iter()
+        .map(|(name, value)| (cut(name), value))
+        .collect())
+});
+
+stores!(ArraysAreCutAt8192, |document| {
+    Ok(each(document, &|value| match value {
+        Value::Array(mut items) => {
+            items.truncate(8_192);
+            Value::Array(items)
+        }
+        other => other,
+    }))
+});

@@ -1,5 +1,7 @@
 //! Fields that get lost on one of the ways to an event.
 
+use std::time::Duration;
+
 use rheo_core::{
     Cause, DeadLetter, DeadLetterOptions, Error, Event, EventKey, EventType, FetchOptions,
     GroupName, JsonObject, Lease, LeaseDuration, NewEvent, Page, Partition, Query, ReadOptions,
@@ -149,9 +151,7 @@ impl Defect for AppendAnswersWithAnotherTime {
         if event.metadata.is_empty() {
             return Ok(event);
         }
-        event.timestamp = event
-            .timestamp
-            .saturating_add(std::time::Duration::from_micros(1));
+        event.timestamp = event.timestamp.saturating_add(Duration::from_micros(1));
         Ok(event)
     }
 }
@@ -277,5 +277,74 @@ impl Defect for DeadLettersAreStampedAnew {
         dead.iter_mut()
             .for_each(|letter| letter.event.timestamp = letter.dead_at);
         Ok(dead)
+    }
+}
+
+/// Spoils the events of a batch from one on.
+macro_rules! spoils_from {
+    ($type:ident, $from:literal, |$event:ident, $first:ident| $spoil:block) => {
+        #[derive(Default)]
+        pub(super) struct $type;
+
+        #[async_trait]
+        impl Defect for $type {
+            async fn append_batch(
+                &self,
+                real: &Real,
+                stream: &StreamName,
+                mut events: Vec<NewEvent>,
+            ) -> Result<Vec<Event>> {
+                if let Some($first) = events.first().cloned() {
+                    for $event in events.iter_mut().skip($from - 1) {
+                        $spoil
+                    }
+                }
+                real.backend.append_batch(stream, events).await
+            }
+        }
+    };
+}
+
+spoils_from!(MetadataIsLostFromThe11thOfABatch, 11, |event, _first| {
+    event.metadata = JsonObject::default();
+});
+
+spoils_from!(MetadataIsLostFromThe101stOfABatch, 101, |event, _first| {
+    event.metadata = JsonObject::default();
+});
+
+spoils_from!(KeysAreLostFromThe251stOfABatch, 251, |event, _first| {
+    if event.partition.is_some() || event.key.is_some() {
+        event.key = None;
+    }
+});
+
+spoils_from!(ABatchHasTheTypeOfItsFirst, 2, |event, first| {
+    event.event_type = first.event_type.clone();
+});
+
+spoils_from!(ABatchHasTheMetadataOfItsFirst, 2, |event, first| {
+    if !event.metadata.is_empty() {
+        event.metadata = first.metadata.clone();
+    }
+});
+
+/// From the eleventh event on, a batch is answered with a later time than is kept.
+#[derive(Default)]
+pub(super) struct LargeBatchesAreAnsweredWithALaterTime;
+
+#[async_trait]
+impl Defect for LargeBatchesAreAnsweredWithALaterTime {
+    async fn append_batch(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        events: Vec<NewEvent>,
+    ) -> Result<Vec<Event>> {
+        let mut appended = real.backend.append_batch(stream, events).await?;
+        for event in appended.iter_mut().skip(10) {
+            event.timestamp = event.timestamp.saturating_add(Duration::from_micros(1));
+        }
+        Ok(appended)
     }
 }

@@ -1,6 +1,6 @@
 //! Reads of another range, or of nothing.
 
-use rheo_core::{Error, Event, Partition, ReadOptions, Result, StreamName, async_trait};
+use rheo_core::{Error, Event, Partition, ReadOptions, Result, Sequence, StreamName, async_trait};
 
 use crate::defect::{Defect, Real};
 
@@ -86,4 +86,32 @@ reads!(ReadOf0AsksForNoStream, |real, stream, options| {
         return Ok(vec![]);
     }
     real.backend.read(stream, options).await
+});
+
+reads!(ReadsAreCutAt1000, |real, stream, options| {
+    let limit = options.limit.min(1_000);
+    real.backend
+        .read(stream, &options.clone().with_limit(limit))
+        .await
+});
+
+reads!(ReadsAreCutAtAMegabyte, |real, stream, options| {
+    let mut events = real.backend.read(stream, options).await?;
+    let mut bytes = 0;
+    let fits = events.iter().take_while(|event| {
+        let text = event.payload.get("text").and_then(|text| text.as_str());
+        bytes += text.map_or(0, str::len);
+        bytes <= 1 << 20
+    });
+    let fits = fits.count().max(1);
+    events.truncate(fits);
+    Ok(events)
+});
+
+reads!(AfterIsReadIn32Bits, |real, stream, options| {
+    let low = options.after.get() & u64::from(u32::MAX);
+    let after = Sequence::new(low)?;
+    real.backend
+        .read(stream, &options.clone().with_after(after))
+        .await
 });

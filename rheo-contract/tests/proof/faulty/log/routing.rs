@@ -116,3 +116,71 @@ impl Defect for BatchGoesToOnePartition {
         real.backend.append_batch(stream, events).await
     }
 }
+
+/// Cuts keys before they are hashed.
+#[derive(Default)]
+pub(super) struct KeysAreHashedTo255Bytes {
+    counts: Mutex<HashMap<StreamName, PartitionCount>>,
+}
+
+#[async_trait]
+impl Defect for KeysAreHashedTo255Bytes {
+    async fn create_stream(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        options: &StreamOptions,
+    ) -> Result<()> {
+        real.backend.create_stream(stream, options).await?;
+        let mut counts = self.counts.lock().expect("not poisoned");
+        counts.insert(stream.clone(), options.partition_count);
+        Ok(())
+    }
+    async fn append_batch(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        mut events: Vec<NewEvent>,
+    ) -> Result<Vec<Event>> {
+        let count = self
+            .counts
+            .lock()
+            .expect("not poisoned")
+            .get(stream)
+            .copied();
+        for event in &mut events {
+            if let (None, Some(key), Some(count)) = (event.partition, &event.key, count) {
+                let text = key.as_str();
+                let cut = EventKey::new(&text[..text.floor_char_boundary(255)])?;
+                event.partition = Some(count.partition_of(&cut));
+            }
+        }
+        real.backend.append_batch(stream, events).await
+    }
+}
+
+/// Of the partitions in a batch, the first digit is kept.
+#[derive(Default)]
+pub(super) struct PartitionsOfABatchAreOneDigit;
+
+#[async_trait]
+impl Defect for PartitionsOfABatchAreOneDigit {
+    async fn append_batch(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        mut events: Vec<NewEvent>,
+    ) -> Result<Vec<Event>> {
+        if events.len() > 1 {
+            for event in &mut events {
+                let two_digits = event
+                    .partition
+                    .filter(|of| (10..100).contains(&of.number()));
+                if let Some(partition) = two_digits {
+                    event.partition = Some(Partition::new(partition.number() / 10));
+                }
+            }
+        }
+        real.backend.append_batch(stream, events).await
+    }
+}

@@ -167,3 +167,20 @@ answers!(QueryOf0AsksForNoStream, |real, stream, query| {
     }
     real.backend.query(stream, query).await
 });
+
+asks!(SequencesAreBoundIn32Bits, |query| {
+    let low = |bound: Sequence| {
+        let low = bound.get() & u64::from(u32::MAX);
+        Sequence::new(low).unwrap_or(bound)
+    };
+    query.after_sequence = query.after_sequence.filter(|after| *after < Sequence::MAX);
+    query.after_sequence = query.after_sequence.map(low);
+});
+
+asks!(UntilSequenceIsSigned32Bits, |query| {
+    const MOST: u64 = i32::MAX.unsigned_abs() as u64;
+    query.until_sequence = query.until_sequence.map(|until| {
+        let is_negative = (MOST..1 << 40).contains(&until.get().saturating_sub(1));
+        if is_negative { Sequence::ZERO } else { until }
+    });
+});

@@ -142,6 +142,38 @@ filters!(
     }
 );
 
+/// The first bytes of a text.
+fn cut(text: &str, bytes: usize) -> &str {
+    &text[..text.floor_char_boundary(bytes)]
+}
+
+filters!(
+    TypesAreComparedTo64Bytes,
+    |query| {
+        query.event_type = None;
+    },
+    |event, given| {
+        given
+            .event_type
+            .as_ref()
+            .is_none_or(|wanted| cut(wanted.as_str(), 64) == cut(event.event_type.as_str(), 64))
+    }
+);
+
+filters!(
+    KeysAreComparedTo767Bytes,
+    |query| {
+        query.key = None;
+    },
+    |event, given| {
+        let key = event.key.as_ref().map(|key| cut(key.as_str(), 767));
+        given
+            .key
+            .as_ref()
+            .is_none_or(|wanted| key == Some(cut(wanted.as_str(), 767)))
+    }
+);
+
 fn has(object: &JsonObject, field: &str, wanted: &Value) -> bool {
     object
         .get(field)

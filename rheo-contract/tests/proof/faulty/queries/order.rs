@@ -78,6 +78,17 @@ orders!(OrderByTimestampIsThatOfTheLog, Timestamp, |event| (
     event.partition
 ));
 
+orders!(SequenceTiesComeByPartitionAsText, Sequence, |event| (
+    event.sequence,
+    event.partition.to_string()
+));
+
+orders!(TimeTiesComeByPartitionAsText, Timestamp, |event| (
+    event.timestamp,
+    event.sequence,
+    event.partition.to_string()
+));
+
 /// Descending turns the first key round and leaves the others.
 #[derive(Default)]
 pub(super) struct TiesNeverDescend;
@@ -148,6 +159,13 @@ goes_on!(
     |event, ended| event.timestamp != ended.timestamp
 );
 
+goes_on!(CursorHoldsThePartitionAsText, _, |event, ended| {
+    let as_text = event.partition.to_string() > ended.partition.to_string();
+    let is_same = event.sequence == ended.sequence && event.partition == ended.partition;
+    let is_above = event.partition > ended.partition;
+    !is_same && (event.sequence != ended.sequence || as_text == is_above)
+});
+
 goes_on!(CursorIsInclusive, _, |_event, _ended| true);
 
 /// Queries for rare events give up after some that do not match.
@@ -206,3 +224,38 @@ impl Defect for QueriesClaimEvents {
         real.backend.query(stream, query).await
     }
 }
+
+/// A page is cut where it becomes too long, and says that more follows.
+macro_rules! cuts {
+    ($type:ident, |$events:ident| $most:expr) => {
+        #[derive(Default)]
+        pub(super) struct $type;
+
+        #[async_trait]
+        impl Defect for $type {
+            async fn query(&self, real: &Real, stream: &StreamName, query: &Query) -> Result<Page> {
+                let mut page = real.backend.query(stream, query).await?;
+                let $events = &page.events;
+                let most: usize = $most;
+                if most < page.events.len() {
+                    page.events.truncate(most.max(1));
+                    let last = page.events.last();
+                    page.next = last.map(|last| Cursor::after(last, query.order));
+                }
+                Ok(page)
+            }
+        }
+    };
+}
+
+cuts!(PagesAreCutAt1000, |_events| 1_000);
+
+cuts!(PagesAreCutAtAMegabyte, |events| {
+    let mut bytes = 0;
+    let fits = events.iter().take_while(|event| {
+        let text = event.payload.get("text").and_then(|text| text.as_str());
+        bytes += text.map_or(0, str::len);
+        bytes <= 1 << 20
+    });
+    fits.count()
+});

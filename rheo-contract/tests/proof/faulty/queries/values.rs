@@ -171,3 +171,130 @@ compares!(FieldNamesArePaths, |object, field, wanted| {
     let nested = object.get(outer).and_then(|value| value.get(inner));
     whole || nested.is_some_and(|value| json_equal(value, wanted))
 });
+
+/// Equal where texts are alike in `seen`.
+fn alike(left: &Value, right: &Value, seen: fn(&str) -> String) -> bool {
+    match (left.as_str(), right.as_str()) {
+        (Some(left), Some(right)) => seen(left) == seen(right),
+        _ => json_equal(left, right),
+    }
+}
+
+compares!(TextsAreComparedTo255Bytes, |object, field, wanted| {
+    let scalar = |left: &Value, right: &Value| {
+        alike(left, right, |text| {
+            text[..text.floor_char_boundary(255)].to_owned()
+        })
+    };
+    object
+        .get(field)
+        .is_some_and(|value| equal(value, wanted, scalar))
+});
+
+compares!(LongTextsAreComparedTo4000Bytes, |object, field, wanted| {
+    let first = |text: &str| text[..text.floor_char_boundary(4_000)].to_owned();
+    object
+        .get(field)
+        .is_some_and(|value| alike(value, wanted, first))
+});
+
+compares!(
+    NestedTextsAreComparedWithoutCase,
+    |object, field, wanted| {
+        object.get(field).is_some_and(|value| match value {
+            Value::String(_) => value == wanted,
+            _ => equal(value, wanted, |left, right| {
+                alike(left, right, str::to_lowercase)
+            }),
+        })
+    }
+);
+
+compares!(TextsAreComparedWithoutBlanks, |object, field, wanted| {
+    let scalar =
+        |left: &Value, right: &Value| alike(left, right, |text| text.trim_end().to_owned());
+    object
+        .get(field)
+        .is_some_and(|value| equal(value, wanted, scalar))
+});
+
+compares!(AnEmptyTextIsNull, |object, field, wanted| {
+    let or_null = |value: &Value| match value.as_str() {
+        Some("") => Value::Null,
+        _ => value.clone(),
+    };
+    object
+        .get(field)
+        .is_some_and(|value| json_equal(&or_null(value), &or_null(wanted)))
+});
+
+compares!(AMissingFieldIsAnEmptyText, |object, field, wanted| {
+    let empty = json!("");
+    json_equal(object.get(field).unwrap_or(&empty), wanted)
+});
+
+compares!(
+    NestedNumbersAreComparedAsDoubles,
+    |object, field, wanted| {
+        let scalar = |l: &Value, r: &Value| match (l.as_f64(), r.as_f64()) {
+            (Some(l), Some(r)) => l.total_cmp(&r).is_eq(),
+            _ => l == r,
+        };
+        object.get(field).is_some_and(|value| match value {
+            Value::Number(_) => json_equal(value, wanted),
+            _ => equal(value, wanted, scalar),
+        })
+    }
+);
+
+/// The items of nested arrays in the order of their texts, each once.
+fn as_sets(value: &Value) -> Value {
+    match value {
+        Value::Array(items) => {
+            let mut items: Vec<Value> = items.iter().map(as_sets).collect();
+            items.sort_by_key(Value::to_string);
+            items.dedup();
+            json!(items)
+        }
+        Value::Object(fields) => {
+            let fields = fields.iter();
+            fields
+                .map(|(name, value)| (name.clone(), as_sets(value)))
+                .collect()
+        }
+        scalar => scalar.clone(),
+    }
+}
+
+compares!(NestedArraysAreComparedAsSets, |object, field, wanted| {
+    object.get(field).is_some_and(|value| match value {
+        Value::Object(_) => json_equal(&as_sets(value), &as_sets(wanted)),
+        _ => json_equal(value, wanted),
+    })
+});
+
+/// Without the fields of objects that are null.
+fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Array(items) => items.iter().map(without_nulls).collect(),
+        Value::Object(fields) => {
+            let fields = fields.iter().filter(|(_, value)| !value.is_null());
+            fields
+                .map(|(name, value)| (name.clone(), without_nulls(value)))
+                .collect()
+        }
+        scalar => scalar.clone(),
+    }
+}
+
+compares!(NestedNullsAreAbsent, |object, field, wanted| {
+    object
+        .get(field)
+        .is_some_and(|value| json_equal(&without_nulls(value), &without_nulls(wanted)))
+});
+
+compares!(FieldNamesAreComparedTo63Bytes, |object, field, wanted| {
+    let first = |text: &str| text[..text.floor_char_boundary(63)].to_owned();
+    let mut fields = object.as_map().iter();
+    fields.any(|(name, value)| first(name) == first(field) && json_equal(value, wanted))
+});
