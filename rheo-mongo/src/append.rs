@@ -13,10 +13,12 @@
 //! that begins with 151 before somebody confirmed the one that ends with 150.
 //!
 //! Ids that callers give are unique by a unique index. Generated ones are not in it, since they cannot
-//! meet by chance, which saves an entry for every event; that a given id is none that was generated is
-//! looked up before (it must have been seen to be given, so it is in the log by then). A write that hits either key is looked at: if
-//! the document with its key is its own, it had been written and only the answer was lost; if it is
-//! another's, the head has moved, and the append goes on behind it; if there is none, an id is taken.
+//! meet by chance, which saves an entry for every event. That a given id is none that was generated is
+//! looked up before: it must have been seen to be given, so it is in the log by then.
+//!
+//! A write that hits either key is looked at: if the document with its key is its own, it had been
+//! written and only the answer was lost; if it is another's, the head has moved, and the append goes on
+//! behind it; if there is none, an id is taken.
 //!
 //! A batch for several partitions is a document for each, inserted in the order of the partitions. Of
 //! two such batches with the same ids, the second is refused at its first document. When one is

@@ -88,10 +88,6 @@ const MOST_REMEMBERED: usize = 20_000;
 pub(crate) struct Memory<K, V>(Mutex<HashMap<K, V>>);
 
 impl<K: Eq + Hash, V: Clone> Memory<K, V> {
-    fn new() -> Self {
-        Self(Mutex::default())
-    }
-
     pub(crate) fn get(&self, key: &K) -> Option<V> {
         self.lock().get(key).cloned()
     }
@@ -147,10 +143,10 @@ impl Store {
             clock,
             is_closed: AtomicBool::new(false),
             has_indexes: AtomicBool::new(false),
-            known_streams: Memory::new(),
-            known_groups: Memory::new(),
-            heads: Memory::new(),
-            records: Memory::new(),
+            known_streams: Memory::default(),
+            known_groups: Memory::default(),
+            heads: Memory::default(),
+            records: Memory::default(),
             work: Notify::new(),
         })
     }
