@@ -37,6 +37,12 @@ pub(crate) const BACKENDS: &[Backend] = &[
         bench: Some("postgres"),
         needs: Needs::Postgres,
     },
+    Backend {
+        name: "mongo",
+        package: "rheo-mongo",
+        bench: Some("mongo"),
+        needs: Needs::Mongo,
+    },
 ];
 
 impl Backend {

@@ -1,0 +1,448 @@
+//! Changing a delivery state: read, compute, compare and set.
+//!
+//! Operations that wait at the same time on one handle for one state go out as one write, each with
+//! its own answer. An answer is given only if the state that it was computed from is known to have
+//! been the store's: by the write that succeeded, or by a read that came after the operation began.
+//!
+//! A write whose answer was lost is sent again: it is conditional on the version, so it happens once.
+//! Whether it had happened the first time is told by the `writes` that the document remembers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use mongodb::bson::{Document, doc};
+use rheo_core::{ConsumerId, Error, Event, Lease, LeaseDuration, Partition, Result, Sequence};
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use crate::batch::Batch;
+use crate::coalesce::{Coalescer, MOST_WEIGHT, Weigh};
+use crate::delivery::{Claimed, Delivery, Given, Holder, MOST_OPEN, Settle, Settled, Term};
+use crate::error::{Stage, ambiguous, failed};
+use crate::record::{REMEMBERED_WRITES, Record};
+use crate::store::{Group, Store, Stream, pause};
+
+/// What shall be done with a state.
+#[derive(Debug)]
+pub(crate) enum Op {
+    Fetch {
+        consumer: ConsumerId,
+        limit: u64,
+        duration: LeaseDuration,
+    },
+    Settle {
+        leases: Vec<Given>,
+        settle: Settle,
+    },
+    ReplayAfter(Sequence),
+    ReplayEvents(Vec<Sequence>),
+    Reset(Sequence),
+}
+
+/// What was done.
+#[derive(Debug)]
+pub(crate) enum Done {
+    Fetched(Vec<Lease>),
+    /// One for each lease.
+    Settled(Vec<Result<Settled>>),
+    WentBack,
+}
+
+/// Which state it is.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    pub(crate) stream: Stream,
+    pub(crate) group: Group,
+    pub(crate) partition: Partition,
+}
+
+/// Changes of states, sent together where they wait together.
+#[derive(Debug)]
+pub(crate) struct Changes {
+    queues: Coalescer<String, Op, Done>,
+}
+
+/// With more facts than this, they are written down before the state is written again.
+const MOST_FACTS: usize = 16;
+
+impl Weigh for Op {
+    fn weight(&self) -> usize {
+        let each = MOST_WEIGHT / 10_000;
+        let count = match self {
+            Self::Fetch { limit, .. } => usize::try_from(*limit).unwrap_or(usize::MAX),
+            Self::Settle { leases, .. } => leases.len(),
+            Self::ReplayEvents(sequences) => sequences.len(),
+            Self::ReplayAfter(_) | Self::Reset(_) => 1,
+        };
+        count.saturating_mul(each)
+    }
+}
+
+impl Changes {
+    pub(crate) fn new() -> Self {
+        Self {
+            queues: Coalescer::new(),
+        }
+    }
+
+    /// Does something with a state, whoever else does.
+    pub(crate) async fn ask(
+        &self,
+        store: &Arc<Store>,
+        place: Place,
+        op: Op,
+        deadline: Instant,
+    ) -> Result<Done> {
+        store.check_open()?;
+        let key = place.group.state_key(place.partition);
+        let (store, place) = (Arc::clone(store), Arc::new(place));
+        let send = move |ops, deadline| {
+            let (store, place) = (Arc::clone(&store), Arc::clone(&place));
+            async move { store.change(&place, ops, deadline).await }
+        };
+        self.queues.ask(key, op, deadline, send).await
+    }
+}
+
+/// What an operation found, before its events are read.
+enum Found {
+    Claimed(Vec<Claimed>, Term),
+    Other(Done),
+}
+
+impl Store {
+    async fn change(&self, place: &Place, ops: Vec<Op>, deadline: Instant) -> Vec<Result<Done>> {
+        let key = place.group.state_key(place.partition);
+        match self.change_all(&key, place, &ops, deadline).await {
+            Ok((found, batches)) => self.with_events(place, found, &batches, deadline).await,
+            Err(error) => {
+                self.records.forget(&key);
+                ops.iter().map(|_| Err(error.clone())).collect()
+            }
+        }
+    }
+
+    async fn change_all(
+        &self,
+        key: &str,
+        place: &Place,
+        ops: &[Op],
+        deadline: Instant,
+    ) -> Result<(Vec<Found>, Vec<Batch>)> {
+        let wanted = ops.iter().map(|op| match op {
+            Op::Fetch { limit, .. } => *limit,
+            _ => 0,
+        });
+        let wanted = wanted.sum::<u64>().min(MOST_OPEN);
+        let remembered = self.records.get(&key.to_owned());
+        let mut at_hand = remembered.map(|record| (record, false));
+        for conflicts in 0.. {
+            if conflicts > 0 && Instant::now() >= deadline {
+                return Err(failed("too many conflicts with other operations"));
+            }
+            let (before, is_fresh) = match at_hand.take() {
+                Some(at_hand) => at_hand,
+                None => (self.record(deadline, place).await?, true),
+            };
+            let state = &before.state;
+            let batches = match wanted {
+                0 => Vec::new(),
+                _ => self.batches_for(deadline, place, state, wanted).await?,
+            };
+            let mut next = state.successor();
+            if next.facts.len() > MOST_FACTS {
+                self.write_facts(deadline, &place.group, place.partition, &next.facts)
+                    .await?;
+                next.facts.clear();
+            }
+            let found: Vec<_> = ops
+                .iter()
+                .map(|op| self.apply(op, &mut next, place, &batches))
+                .collect();
+            if !next.differs_from(state) {
+                let now = match is_fresh {
+                    true => Arc::clone(&before),
+                    false => self.record(deadline, place).await?,
+                };
+                if *now == *before {
+                    self.records.put(key.to_owned(), before);
+                    return Ok((found, batches));
+                }
+                // It was computed from a state that is not the store's any more.
+                at_hand = Some((now, true));
+                continue;
+            }
+            note_resume(&mut next, state, &batches);
+            let write = fastrand::i64(..);
+            let after = before.followed_by(next, write);
+            if self.swap(deadline, key, &before, &after, write).await? {
+                self.records.put(key.to_owned(), Arc::new(after));
+                return Ok((found, batches));
+            }
+            pause(conflicts).await;
+        }
+        Err(failed("too many conflicts with other operations"))
+    }
+
+    /// What a fetch can claim that was never claimed.
+    async fn batches_for(
+        &self,
+        deadline: Instant,
+        place: &Place,
+        state: &Delivery,
+        wanted: u64,
+    ) -> Result<Vec<Batch>> {
+        if !state.has_room() {
+            return Ok(Vec::new());
+        }
+        let (stream, partition) = (&place.stream, place.partition);
+        let batches = self.batches_after(
+            deadline,
+            stream,
+            partition,
+            state.cursor,
+            state.resume,
+            wanted,
+        );
+        let batches = batches.await?;
+        if let Some(last) = batches.last() {
+            self.note_head(stream, partition, last.last);
+        }
+        Ok(batches)
+    }
+
+    fn apply(&self, op: &Op, next: &mut Delivery, place: &Place, batches: &[Batch]) -> Found {
+        let max_attempts = place.group.max_attempts;
+        let now = self.now();
+        match op {
+            Op::Fetch {
+                consumer,
+                limit,
+                duration,
+            } => {
+                let term = Term {
+                    now,
+                    expires_at: now.saturating_add(duration.as_duration()),
+                    holder: Holder {
+                        token: Uuid::new_v4(),
+                        consumer: consumer.clone(),
+                    },
+                };
+                let high_watermark = batches.last().map_or(next.cursor, |batch| batch.last);
+                let limit = usize::try_from(*limit).unwrap_or(usize::MAX);
+                let claimed = next.fetch(high_watermark, limit, max_attempts, &term);
+                Found::Claimed(claimed, term)
+            }
+            Op::Settle { leases, settle } => {
+                let each = leases
+                    .iter()
+                    .map(|given| next.settle(given, settle, max_attempts, now));
+                Found::Other(Done::Settled(each.collect()))
+            }
+            Op::ReplayAfter(sequence) => {
+                next.replay_after(*sequence);
+                Found::Other(Done::WentBack)
+            }
+            Op::ReplayEvents(sequences) => {
+                for sequence in sequences {
+                    next.replay_event(*sequence);
+                }
+                Found::Other(Done::WentBack)
+            }
+            Op::Reset(start) => {
+                next.reset(*start);
+                Found::Other(Done::WentBack)
+            }
+        }
+    }
+
+    /// Gives what was claimed its events. The claims stand whether this succeeds or not.
+    async fn with_events(
+        &self,
+        place: &Place,
+        found: Vec<Found>,
+        batches: &[Batch],
+        deadline: Instant,
+    ) -> Vec<Result<Done>> {
+        let claimed = found.iter().flat_map(|found| match found {
+            Found::Claimed(claimed, _) => claimed.as_slice(),
+            Found::Other(_) => &[],
+        });
+        let sequences: BTreeSet<Sequence> = claimed.map(|claim| claim.sequence).collect();
+        let events = match sequences.is_empty() {
+            true => Ok(BTreeMap::new()),
+            false => {
+                self.events_at(
+                    deadline,
+                    &place.stream,
+                    place.partition,
+                    &sequences,
+                    batches,
+                )
+                .await
+            }
+        };
+        let each = found.into_iter().map(|found| match found {
+            Found::Other(done) => Ok(done),
+            Found::Claimed(claimed, term) => match &events {
+                Ok(events) => leases(place, claimed, &term, events).map(Done::Fetched),
+                Err(_) if claimed.is_empty() => Ok(Done::Fetched(Vec::new())),
+                Err(_) => Err(ambiguous("what was claimed could not be read")),
+            },
+        });
+        each.collect()
+    }
+
+    // The document
+
+    /// The state as it is now.
+    pub(crate) async fn record(&self, deadline: Instant, place: &Place) -> Result<Arc<Record>> {
+        let key = place.group.state_key(place.partition);
+        let find = self.deliveries.find_one(doc! { "_id": key });
+        match self.read(deadline, find).await? {
+            Some(document) => Ok(Arc::new(Record::from_document(&document)?)),
+            None => Ok(Arc::new(unwritten(&place.group, place.partition))),
+        }
+    }
+
+    /// The states of a group in these partitions as they are now.
+    pub(crate) async fn records(
+        &self,
+        deadline: Instant,
+        group: &Group,
+        partitions: &[Partition],
+    ) -> Result<BTreeMap<Partition, Arc<Record>>> {
+        let keys: Vec<String> = partitions.iter().map(|p| group.state_key(*p)).collect();
+        let find = self
+            .deliveries
+            .find(doc! { "_id": { "$in": keys.clone() } });
+        let mut written: BTreeMap<String, Document> = self
+            .all(deadline, find)
+            .await?
+            .into_iter()
+            .filter_map(|found| Some((found.get_str("_id").ok()?.to_owned(), found)))
+            .collect();
+        let mut records = BTreeMap::new();
+        for (partition, key) in partitions.iter().zip(keys) {
+            let record = match written.remove(&key) {
+                Some(document) => Record::from_document(&document)?,
+                None => unwritten(group, *partition),
+            };
+            records.insert(*partition, Arc::new(record));
+        }
+        Ok(records)
+    }
+
+    /// Writes a state if the store still has the one before; whether it did.
+    async fn swap(
+        &self,
+        deadline: Instant,
+        key: &str,
+        before: &Record,
+        after: &Record,
+        write: i64,
+    ) -> Result<bool> {
+        let document = after.to_document(key);
+        let version = before.state.version;
+        let mut lost = None;
+        for sent in 1.. {
+            let outcome = match version {
+                0 => {
+                    let insert = self.deliveries.insert_one(&document);
+                    self.write(deadline, insert).await.map(|_| true)
+                }
+                _ => {
+                    let same = doc! { "_id": key, "version": version };
+                    let replace = self.deliveries.replace_one(same, &document);
+                    let replaced = self.write(deadline, replace).await;
+                    replaced.map(|result| result.matched_count == 1)
+                }
+            };
+            match outcome {
+                Ok(true) => return Ok(true),
+                Ok(false) if sent == 1 => return Ok(false),
+                Err(fault) if fault.is_duplicate() && sent == 1 => return Ok(false),
+                Ok(false) => {}
+                Err(fault) if fault.is_duplicate() => {}
+                Err(fault) if fault.is_unknown() && Instant::now() < deadline => {
+                    lost = Some(fault);
+                    pause(sent + 2).await;
+                    continue;
+                }
+                Err(fault) => {
+                    // What was sent before may have happened, whatever became of this.
+                    return Err(match lost {
+                        Some(lost) => lost.portable(Stage::Write),
+                        None => fault.portable(Stage::Write),
+                    });
+                }
+            }
+            return self.is_written(deadline, key, version, write).await;
+        }
+        Ok(false)
+    }
+
+    /// Whether a write whose answer was lost happened, now that the state has another version.
+    async fn is_written(
+        &self,
+        deadline: Instant,
+        key: &str,
+        version: i64,
+        write: i64,
+    ) -> Result<bool> {
+        let unknown = |_| ambiguous("the state could not be looked at");
+        let find = self.deliveries.find_one(doc! { "_id": key });
+        let found = self.read(deadline, find).await.map_err(unknown)?;
+        let found = found.ok_or_else(|| ambiguous("the state is gone"))?;
+        let record = Record::from_document(&found).map_err(unknown)?;
+        let newer = record.state.version - version;
+        match record.writes.contains(&write) {
+            true => Ok(true),
+            false if newer <= i64::try_from(REMEMBERED_WRITES).unwrap_or(i64::MAX) => Ok(false),
+            false => Err(ambiguous("others have written too much since")),
+        }
+    }
+}
+
+fn unwritten(group: &Group, partition: Partition) -> Record {
+    Record {
+        state: Delivery::new(group.start(partition)),
+        writes: Vec::new(),
+    }
+}
+
+/// Notes where to read on.
+fn note_resume(next: &mut Delivery, before: &Delivery, batches: &[Batch]) {
+    if next.cursor == before.cursor {
+        return;
+    }
+    let holder = batches.iter().find(|batch| batch.contains(next.cursor));
+    if let Some(holder) = holder {
+        next.resume = match holder.last == next.cursor {
+            true => Some(next.cursor.next()),
+            false => Some(holder.first),
+        };
+    }
+}
+
+fn leases(
+    place: &Place,
+    claimed: Vec<Claimed>,
+    term: &Term,
+    events: &BTreeMap<Sequence, Event>,
+) -> Result<Vec<Lease>> {
+    let lease = |claim: Claimed| {
+        let event = events.get(&claim.sequence).cloned();
+        Ok::<_, Error>(Lease {
+            event: event.ok_or_else(|| ambiguous("what was claimed could not be read"))?,
+            group: place.group.name.clone(),
+            consumer: term.holder.consumer.clone(),
+            lease_id: claim.lease_id,
+            receipt: None,
+            attempt: claim.attempt,
+            leased_at: term.now,
+            expires_at: term.expires_at,
+        })
+    };
+    claimed.into_iter().map(lease).collect()
+}

@@ -1,0 +1,11 @@
+//! What only this adapter has to show, on the server that `RHEO_MONGO_URL` names.
+
+mod bed;
+mod crash;
+mod differences;
+mod dropped;
+mod operations;
+mod proxy;
+mod scene;
+mod silent;
+mod workers;
