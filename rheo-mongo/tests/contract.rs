@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use mongodb::Client;
 use mongodb::bson::doc;
+use mongodb::options::{ClientOptions, ServerAddress};
 use rheo_contract::{Harness, HarnessError, Namespace, Opened, Server};
 use rheo_core::{Backend, Clock, async_trait};
 use rheo_mongo::{Config, MongoBackend};
@@ -29,7 +30,11 @@ impl Mongo {
     }
 
     async fn connect(&self, namespace: &Namespace, clock: Arc<dyn Clock>) -> Opened {
-        let backend = MongoBackend::connect(self.config(namespace), clock).await?;
+        self.open_with(self.config(namespace), clock).await
+    }
+
+    async fn open_with(&self, config: Config, clock: Arc<dyn Clock>) -> Opened {
+        let backend = MongoBackend::connect(config, clock).await?;
         backend.ensure_indexes().await?;
         Ok(Arc::new(backend))
     }
@@ -73,6 +78,22 @@ impl Harness for Mongo {
 
     async fn second_handle(&self, namespace: &Namespace, clock: Arc<dyn Clock>) -> Opened {
         self.connect(namespace, clock).await
+    }
+
+    async fn narrow_handle(&self, namespace: &Namespace, clock: Arc<dyn Clock>) -> Opened {
+        let config = self.config(namespace).with_max_connections(1);
+        self.open_with(config, clock).await
+    }
+
+    async fn store_address(&self) -> Result<SocketAddr, HarnessError> {
+        let options = ClientOptions::parse(&self.url).await?;
+        let Some(ServerAddress::Tcp { host, port }) = options.hosts.first() else {
+            return Err(HarnessError::failed("RHEO_MONGO_URL names no TCP address"));
+        };
+        let found = tokio::net::lookup_host((&**host, port.unwrap_or(27_017)))
+            .await?
+            .next();
+        found.ok_or_else(|| HarnessError::failed("the host of RHEO_MONGO_URL has no address"))
     }
 
     async fn reopen(&self, namespace: &Namespace, clock: Arc<dyn Clock>) -> Opened {
