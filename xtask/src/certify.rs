@@ -172,12 +172,6 @@ fn certify(
     {
         eprintln!("{line}");
     }
-    // The suite names the file by the backend's own name, and says it.
-    let said = other_lines
-        .iter()
-        .rev()
-        .find_map(|line| line.strip_prefix("certificate: "));
-    let path = said.map_or(path, PathBuf::from);
     if !path.exists() {
         bail!(
             "the suite wrote no certificate ({status}):\n{}",
@@ -186,6 +180,23 @@ fn certify(
     }
     let certificate = Certificate::read(&path)
         .with_context(|| format!("{} is not what this version writes", path.display()))?;
+    if certificate.backend.name != backend.package {
+        bail!(
+            "{} is the certificate of {:?}: the harness of {} must give its package's name",
+            path.display(),
+            certificate.backend.name,
+            backend.package
+        );
+    }
+    // The document is asked, not what it says of itself.
+    let wrong = certificate.verify();
+    if certificate.certified && !wrong.is_empty() {
+        bail!(
+            "{} contradicts itself: {}",
+            path.display(),
+            wrong.join("; ")
+        );
+    }
     let summary = certificate.summary;
     if !status.success() && summary.fail + summary.unknown == 0 && summary.pass > 0 {
         bail!("every case passed, but the run itself ended with {status}");
