@@ -1,92 +1,410 @@
-//! Defects that need an interplay which no plain case has: two features that meet, or the fifth time.
+//! Defects that need an interplay which no plain case has: features that meet, or the fourth of a kind.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use rheo_core::{
-    FetchOptions, GroupName, Lease, LeaseDuration, Replay, ResetOptions, Result, StreamName,
-    async_trait,
+    DeadLetter, Error, FetchOptions, GroupName, Lag, Lease, LeaseDuration, MaxAttempts, Partitions,
+    Replay, StreamName,
 };
 
-use crate::book::held;
-use crate::defect::{Defect, Real};
+use crate::book::{all_dead, held, log_of};
+use crate::defect::Real;
 use crate::faulty::{Faulty, faulty};
+use crate::generated::meddling::reopen;
+use crate::generated::spoils::spoils;
+use crate::journal::{Entry, What};
+use crate::tweak::{Place, place_of};
 
 pub(crate) const FAULTY: &[Faulty] = &[
     faulty! {
-        ReplayRightAfterResetIsLost: "a replay of a group whose last change was a reset does nothing",
-        says: "the lag of",
+        OnlyTheLastIdsAreKnown: "of the ids of a stream only the last six are known: an older one is taken for a repeat that went well",
+        says: "Err(AlreadyExists)",
+        kills: ["histories::LOG-5::random_appends_and_queries_agree_with_the_model"],
+    },
+    faulty! {
+        TypeAndSequenceMeet: "a query for a type takes `after_sequence` for inclusive",
+        says: "the events of the query",
+        kills: ["histories::LOG-5::random_appends_and_queries_agree_with_the_model"],
+    },
+    faulty! {
+        OnlyFourAcksAboveAHole: "of the acks above a hole four are remembered: the lowest is forgotten for a fifth",
+        says: "since no more is claimable there",
+        kills: ["histories::DLV-6::random_deliveries_agree_with_the_model"],
+    },
+    faulty! {
+        RetryOfARenewedLeaseStartsAnew: "the attempts of an event start anew when its lease was renewed and then retried",
+        says: "LSE-5",
+        kills: ["histories::DLV-6::random_deliveries_agree_with_the_model"],
+    },
+    faulty! {
+        RenewedAtItsLastAttempt: "a lease that was renewed at its last attempt is handed out again when it has expired",
+        says: "",
+        kills: ["histories::DLQ-3::random_expiries_agree_with_the_model"],
+    },
+    faulty! {
+        OnlyThreeAreBuriedAtOnce: "a fetch makes dead letters of three used-up leases at most",
+        says: "",
+        kills: ["histories::DLQ-3::random_expiries_agree_with_the_model"],
+    },
+    faulty! {
+        TheReaperStopsAtARenewedLease: "a fetch looks for expired leases in the order of their first ends, up to one that was renewed",
+        says: "",
+        kills: ["histories::DLQ-3::random_expiries_agree_with_the_model"],
+    },
+    faulty! {
+        PartialResetForgetsTheAttempts: "a reset of some partitions sets the highest attempt to its default",
+        says: "attempts at most",
         kills: ["histories::RPL-1::random_replays_and_resets_agree_with_the_model"],
     },
     faulty! {
-        FifthAckIsForgotten: "every fifth ack of a handle is Ok and is not written",
-        says: "of",
-        kills: ["histories::DLV-6::random_deliveries_agree_with_the_model"],
+        ThreeDeadLettersAtMostGo: "a replay takes away three dead letters at most",
+        says: "the dead letters",
+        kills: ["histories::RPL-1::random_replays_and_resets_agree_with_the_model"],
+    },
+    faulty! {
+        SecondDeathKeepsTheFirstLetter: "an event that dies again after a replay keeps the attempt of its first dead letter",
+        says: "the dead letters",
+        kills: ["histories::RPL-1::random_replays_and_resets_agree_with_the_model"],
+    },
+    faulty! {
+        LagIsKeptFromTheFourthTimeOn: "a handle that was asked four times for a lag keeps it until it settles something itself",
+        says: "the lag of",
+        kills: ["histories::DST-1::random_histories_of_two_handles_agree_with_the_model"],
+    },
+    faulty! {
+        ChosenEventsReplayedElsewhereAreMissed: "a handle does not look below its own position for events that another one replayed by their ids",
+        says: "",
+        kills: ["histories::DST-1::random_histories_of_two_handles_agree_with_the_model"],
     },
 ];
 
-type Key = (StreamName, GroupName);
+#[derive(Default)]
+struct OnlyTheLastIdsAreKnown;
+
+spoils! { OnlyTheLastIdsAreKnown {
+    append_batch(self, real, stream, events) {
+        let ids: Vec<_> = events.iter().filter_map(|event| event.id).collect();
+        let appended = real.backend.append_batch(stream, events).await;
+        if let (Err(Error::AlreadyExists { .. }), [id]) = (&appended, &ids[..]) {
+            let mut log = log_of(real, stream).await;
+            log.sort_by_key(|event| event.sequence);
+            let age = log.iter().rev().position(|event| event.id == *id).unwrap_or(0);
+            if age >= 6 {
+                log.retain(|event| event.id == *id);
+                return Ok(log);
+            }
+        }
+        appended
+    }
+} }
 
 #[derive(Default)]
-struct ReplayRightAfterResetIsLost(Mutex<BTreeMap<Key, bool>>);
+struct TypeAndSequenceMeet;
 
-#[async_trait]
-impl Defect for ReplayRightAfterResetIsLost {
-    async fn reset_group(
-        &self,
-        real: &Real,
-        stream: &StreamName,
-        group: &GroupName,
-        options: &ResetOptions,
-    ) -> Result<()> {
-        real.backend.reset_group(stream, group, options).await?;
-        held(&self.0).insert((stream.clone(), group.clone()), true);
+spoils! { TypeAndSequenceMeet {
+    query(self, real, stream, query) {
+        let mut query = query.clone();
+        if query.event_type.is_some() {
+            query.after_sequence = query.after_sequence.map(|after| after.previous());
+        }
+        real.backend.query(stream, &query).await
+    }
+} }
+
+#[derive(Default)]
+struct OnlyFourAcksAboveAHole;
+
+spoils! { OnlyFourAcksAboveAHole {
+    ack(self, real, lease) {
+        real.backend.ack(lease).await?;
+        let (stream, group, partition) = (&lease.event.stream, &lease.group, lease.event.partition);
+        let lag = real.store.lag(stream, group).await?;
+        let frontier = lag.partition(partition).map(|progress| progress.frontier);
+        let above: Vec<Entry> = real.journal.last(stream, group).into_iter().filter(|entry| {
+            let event = &entry.lease.event;
+            entry.what == What::Acked && event.partition == partition && Some(event.sequence) > frontier
+        }).collect();
+        if above.len() > 4 {
+            reopen(real, &above[0].lease).await?;
+        }
         Ok(())
     }
-    async fn replay(
-        &self,
-        real: &Real,
-        stream: &StreamName,
-        group: &GroupName,
-        replay: &Replay,
-    ) -> Result<()> {
-        let key = (stream.clone(), group.clone());
-        if held(&self.0).remove(&key) == Some(true) && matches!(replay, Replay::After { .. }) {
-            return real.backend.lag(stream, group).await.map(drop);
+} }
+
+#[derive(Default)]
+struct RetryOfARenewedLeaseStartsAnew;
+
+spoils! { RetryOfARenewedLeaseStartsAnew {
+    retry(self, real, lease, options) {
+        let outcome = real.backend.retry(lease, options).await?;
+        let renewed = real.journal.of_claim(lease).iter().any(|entry| entry.what == What::Renewed);
+        if renewed && outcome == rheo_core::RetryOutcome::Retrying && options.delay.as_duration().is_zero() {
+            reopen(real, lease).await?;
         }
+        Ok(outcome)
+    }
+} }
+
+/// The current leases of a group in the selected partitions that have ended.
+fn expired(
+    real: &Real,
+    stream: &StreamName,
+    group: &GroupName,
+    selected: &Partitions,
+) -> Vec<Lease> {
+    let now = real.now();
+    let mut leases = real.journal.current(stream, group);
+    leases.retain(|lease| lease.expires_at <= now && selected.contains(lease.event.partition));
+    leases
+}
+
+/// Those that are at their last attempt.
+async fn used_up(
+    real: &Real,
+    stream: &StreamName,
+    group: &GroupName,
+    options: &FetchOptions,
+) -> Vec<Lease> {
+    let Ok(info) = real.store.group_info(stream, group).await else {
+        return Vec::new();
+    };
+    let mut leases = expired(real, stream, group, &options.partitions);
+    leases.retain(|lease| lease.attempt >= info.max_attempts.get());
+    leases
+}
+
+/// Fetches while these leases look alive.
+async fn fetch_around(
+    real: &Real,
+    hidden: &[Lease],
+    (stream, group, options): (&StreamName, &GroupName, &FetchOptions),
+) -> rheo_core::Result<Vec<Lease>> {
+    let mut alive = Vec::new();
+    for lease in hidden {
+        if real
+            .store
+            .renew(lease, LeaseDuration::default())
+            .await
+            .is_ok()
+        {
+            alive.push(lease);
+        }
+    }
+    let fetched = real.backend.fetch(stream, group, options).await;
+    for lease in alive {
+        let _ = real
+            .store
+            .renew(lease, LeaseDuration::new(Duration::from_micros(1))?)
+            .await;
+    }
+    fetched
+}
+
+#[derive(Default)]
+struct RenewedAtItsLastAttempt;
+
+spoils! { RenewedAtItsLastAttempt {
+    fetch(self, real, stream, group, options) {
+        if options.limit > 0 {
+            for lease in used_up(real, stream, group, options).await {
+                if real.journal.of_claim(&lease).iter().any(|entry| entry.what == What::Renewed) {
+                    reopen(real, &lease).await?;
+                }
+            }
+        }
+        real.backend.fetch(stream, group, options).await
+    }
+} }
+
+#[derive(Default)]
+struct OnlyThreeAreBuriedAtOnce;
+
+spoils! { OnlyThreeAreBuriedAtOnce {
+    fetch(self, real, stream, group, options) {
+        let used_up = used_up(real, stream, group, options).await;
+        let left = used_up.get(3..).unwrap_or_default();
+        fetch_around(real, left, (stream, group, options)).await
+    }
+} }
+
+#[derive(Default)]
+struct TheReaperStopsAtARenewedLease;
+
+spoils! { TheReaperStopsAtARenewedLease {
+    fetch(self, real, stream, group, options) {
+        let now = real.now();
+        let first_end = |lease: &Lease| {
+            let entries = real.journal.of_claim(lease);
+            entries.first().map_or(lease.expires_at, |entry| entry.lease.expires_at)
+        };
+        let current = real.journal.current(stream, group);
+        let renewed = current.iter().filter(|lease| lease.expires_at > now && first_end(lease) <= now);
+        let stops_at = renewed.map(|lease| first_end(lease)).min();
+        let mut hidden = expired(real, stream, group, &options.partitions);
+        hidden.retain(|lease| stops_at.is_some_and(|end| first_end(lease) >= end));
+        fetch_around(real, &hidden, (stream, group, options)).await
+    }
+} }
+
+/// A group of a stream.
+type Key = (StreamName, GroupName);
+
+/// Groups that were reset in some partitions.
+type Forgetful = Mutex<Vec<Key>>;
+
+#[derive(Default)]
+struct PartialResetForgetsTheAttempts;
+
+spoils! { PartialResetForgetsTheAttempts {
+    reset_group(self, real, stream, group, options) {
+        real.backend.reset_group(stream, group, options).await?;
+        if options.partitions != Partitions::All {
+            held(&real.beside.of::<Forgetful>()).push((stream.clone(), group.clone()));
+        }
+        Ok(())
+    }
+    group_info(self, real, stream, group) {
+        let mut info = real.backend.group_info(stream, group).await?;
+        if held(&real.beside.of::<Forgetful>()).contains(&(stream.clone(), group.clone())) {
+            info.max_attempts = MaxAttempts::default();
+        }
+        Ok(info)
+    }
+} }
+
+/// Dead letters of events that are open again.
+type Ghosts = Mutex<Vec<DeadLetter>>;
+
+#[derive(Default)]
+struct ThreeDeadLettersAtMostGo;
+
+spoils! { ThreeDeadLettersAtMostGo {
+    replay(self, real, stream, group, replay) {
+        let before = all_dead(real, stream, group).await?;
+        real.backend.replay(stream, group, replay).await?;
+        let after = all_dead(real, stream, group).await?;
+        let gone = before.into_iter().filter(|letter| !after.contains(letter));
+        held(&real.beside.of::<Ghosts>()).extend(gone.skip(3));
+        Ok(())
+    }
+    dead_letters(self, real, stream, group, options) {
+        let mut letters = real.backend.dead_letters(stream, group, options).await?;
+        for ghost in held(&real.beside.of::<Ghosts>()).iter() {
+            let is_of = ghost.event.stream == *stream && ghost.group == *group;
+            if is_of && letters.iter().all(|letter| letter.event.id != ghost.event.id) {
+                letters.push(ghost.clone());
+            }
+        }
+        letters.sort_by_key(|letter| (letter.event.partition, letter.event.sequence));
+        Ok(letters)
+    }
+} }
+
+/// The attempt at which an event died first.
+type FirstDeaths = Mutex<BTreeMap<Place, u32>>;
+
+#[derive(Default)]
+struct SecondDeathKeepsTheFirstLetter;
+
+spoils! { SecondDeathKeepsTheFirstLetter {
+    dead_letters(self, real, stream, group, options) {
+        let mut letters = real.backend.dead_letters(stream, group, options).await?;
+        let first = real.beside.of::<FirstDeaths>();
+        for letter in &mut letters {
+            let place = (stream.clone(), group.clone(), letter.event.partition, letter.event.sequence);
+            letter.attempt = *held(&first).entry(place).or_insert(letter.attempt);
+        }
+        Ok(letters)
+    }
+} }
+
+/// Lags with how often they were asked for.
+#[derive(Default)]
+struct LagIsKeptFromTheFourthTimeOn(Mutex<BTreeMap<Key, (u32, Lag)>>);
+
+impl LagIsKeptFromTheFourthTimeOn {
+    fn forget(&self, lease: &Lease) {
+        held(&self.0).remove(&(lease.event.stream.clone(), lease.group.clone()));
+    }
+}
+
+spoils! { LagIsKeptFromTheFourthTimeOn {
+    ack(self, real, lease) {
+        self.forget(lease);
+        real.backend.ack(lease).await
+    }
+    reject(self, real, lease, reason) {
+        self.forget(lease);
+        real.backend.reject(lease, reason).await
+    }
+    retry(self, real, lease, options) {
+        self.forget(lease);
+        real.backend.retry(lease, options).await
+    }
+    replay(self, real, stream, group, replay) {
+        held(&self.0).clear();
         real.backend.replay(stream, group, replay).await
     }
-    async fn fetch(
-        &self,
-        real: &Real,
-        stream: &StreamName,
-        group: &GroupName,
-        options: &FetchOptions,
-    ) -> Result<Vec<Lease>> {
-        let leases = real.backend.fetch(stream, group, options).await?;
-        if !leases.is_empty() {
-            held(&self.0).remove(&(stream.clone(), group.clone()));
+    reset_group(self, real, stream, group, options) {
+        held(&self.0).clear();
+        real.backend.reset_group(stream, group, options).await
+    }
+    append_batch(self, real, stream, events) {
+        held(&self.0).clear();
+        real.backend.append_batch(stream, events).await
+    }
+    fetch(self, real, stream, group, options) {
+        held(&self.0).clear();
+        real.backend.fetch(stream, group, options).await
+    }
+    lag(self, real, stream, group) {
+        let key = (stream.clone(), group.clone());
+        let (asked, lag) = held(&self.0).get(&key).cloned().unwrap_or_default();
+        if asked >= 4 {
+            return Ok(lag);
+        }
+        let lag = real.backend.lag(stream, group).await?;
+        held(&self.0).insert(key, (asked + 1, lag.clone()));
+        Ok(lag)
+    }
+} }
+
+/// Events that were replayed by their ids, and by which handle.
+type Chosen = Mutex<Vec<(Place, usize)>>;
+
+#[derive(Default)]
+struct ChosenEventsReplayedElsewhereAreMissed;
+
+spoils! { ChosenEventsReplayedElsewhereAreMissed {
+    replay(self, real, stream, group, replay) {
+        let mark = real.journal.mark();
+        real.backend.replay(stream, group, replay).await?;
+        if matches!(replay, Replay::Events(_)) {
+            let reopened = real.journal.since(mark).into_iter();
+            let places = reopened.map(|entry| (place_of(&entry.lease), real.handle));
+            held(&real.beside.of::<Chosen>()).extend(places);
+        }
+        Ok(())
+    }
+    fetch(self, real, stream, group, options) {
+        let own = real.journal.of(stream, group);
+        let mut leases = Vec::new();
+        for lease in real.backend.fetch(stream, group, options).await? {
+            let event = &lease.event;
+            let was_passed = own.iter().any(|entry| {
+                entry.handle == real.handle && entry.what == What::Claimed
+                    && entry.lease.event.partition == event.partition && entry.lease.event.sequence >= event.sequence
+            });
+            let chosen = real.beside.of::<Chosen>();
+            let elsewhere = held(&chosen).iter().rfind(|(place, _)| *place == place_of(&lease)).map(|(_, by)| *by);
+            if was_passed && lease.attempt == 1 && elsewhere.is_some_and(|by| by != real.handle) {
+                reopen(real, &lease).await?;
+            } else {
+                leases.push(lease);
+            }
         }
         Ok(leases)
     }
-}
-
-#[derive(Default)]
-struct FifthAckIsForgotten(Mutex<u64>);
-
-#[async_trait]
-impl Defect for FifthAckIsForgotten {
-    async fn ack(&self, real: &Real, lease: &Lease) -> Result<()> {
-        let fifth = {
-            let mut acks = held(&self.0);
-            *acks += 1;
-            acks.is_multiple_of(5)
-        };
-        if fifth {
-            let kept = lease.expires_at.saturating_since(real.now());
-            let kept = LeaseDuration::new(kept).unwrap_or_default();
-            return real.backend.renew(lease, kept).await.map(drop);
-        }
-        real.backend.ack(lease).await
-    }
-}
+} }
