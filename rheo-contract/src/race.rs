@@ -15,7 +15,7 @@ use rheo_core::{
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
-use crate::expect::{Failure, Outcome};
+use crate::expect::Outcome;
 use crate::fixture::Fixture;
 use crate::recorder::Recorder;
 use crate::scene::{Group, finished};
@@ -158,7 +158,7 @@ impl Track {
         let partition = Partition::new(dice.u32(0..self.partitions));
         let started = self.tick();
         let now = t.now();
-        let what = match dice.u32(0..12) {
+        let what = match dice.u32(0..14) {
             0..3 => {
                 let id = EventId::generate(now);
                 let event = t.new_event().with_id(id).with_partition(partition);
@@ -180,7 +180,7 @@ impl Track {
                     What::Settle(lease, how, settled)
                 }
             },
-            10 => {
+            10..12 => {
                 let options = ReadOptions::new().with_partition(partition);
                 let read = backend.read(stream, &options.with_limit(10_000)).await?;
                 What::Read(partition, read)
@@ -200,10 +200,11 @@ impl Track {
         Ok(())
     }
 
-    /// One of the latest leases, that others may settle too.
+    /// One of the very latest leases, that others settle at this moment too, or a somewhat older one.
     fn lease(&self, dice: &mut fastrand::Rng) -> Option<Lease> {
         let leases = held(&self.leases);
-        let from = leases.len().saturating_sub(3 * TASKS);
+        let latest = if dice.bool() { TASKS / 2 } else { 3 * TASKS };
+        let from = leases.len().saturating_sub(latest);
         dice.choice(&leases[from..]).cloned()
     }
 
@@ -258,11 +259,11 @@ impl Track {
             &rest,
             t.sets_the_clock(),
         );
-        if let Err(Failure::Broken { .. }) = &result {
+        result.map_err(|anomaly| {
             t.forget_history();
-            history.note(t);
-        }
-        result
+            history.note(t, &anomaly.about);
+            anomaly.failure
+        })
     }
 
     fn tick(&self) -> u64 {

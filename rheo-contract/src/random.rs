@@ -17,7 +17,7 @@ pub(crate) use crate::random::step::{Mix, Step};
 use crate::recorder::Recorder;
 
 /// How many steps a history has at most.
-const LONGEST: usize = 40;
+const LONGEST: usize = 60;
 /// How many histories are tried at most to make a failing one shorter.
 const MOST_SHRINKS: u32 = 400;
 

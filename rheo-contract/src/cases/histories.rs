@@ -79,7 +79,7 @@ async fn random_replays_and_resets_agree_with_the_model(t: Fixture) -> Outcome {
     const MIX: Mix = Mix {
         append: 3,
         replay: 2,
-        reset: 2,
+        reset: 1,
         time: 2,
         ..QUIET
     };
@@ -89,9 +89,9 @@ async fn random_replays_and_resets_agree_with_the_model(t: Fixture) -> Outcome {
 /// The same through two handles that take turns.
 async fn random_histories_of_two_handles_agree_with_the_model(t: Fixture) -> Outcome {
     const MIX: Mix = Mix {
-        replay: 1,
+        replay: 2,
         reset: 1,
-        time: 3,
+        time: 2,
         handles: 6,
         ..QUIET
     };

@@ -53,8 +53,8 @@ impl<'a> Play<'a> {
             play.create_stream(partitions).await?;
         }
         for stream in 0..2 {
-            play.create_group(stream, 0, From::Beginning).await?;
             play.create_group(stream, 1, From::Beginning).await?;
+            play.create_group(stream, 2, From::Beginning).await?;
         }
         Ok(play)
     }
@@ -271,9 +271,7 @@ impl<'a> Play<'a> {
     }
 
     async fn settle(&mut self, leases: &[u8], how: How) -> Outcome {
-        let from = self.leases.len().saturating_sub(HELD);
-        let held = &self.leases[from..];
-        let leases: Vec<Lease> = leases.iter().filter_map(|at| nth(held, *at)).collect();
+        let leases: Vec<Lease> = leases.iter().filter_map(|at| self.lease(*at)).collect();
         let how = self.how(how)?;
         match &leases[..] {
             [] => Ok(()),
@@ -466,8 +464,24 @@ impl<'a> Play<'a> {
         &self.streams[usize::from(number) % self.streams.len()]
     }
 
+    /// Every other one is the first: what is to meet has to meet somewhere.
     fn group(&self, number: u8) -> &(StreamName, GroupName) {
-        &self.groups[usize::from(number) % self.groups.len()]
+        let at = usize::from(number / 2) % self.groups.len();
+        &self.groups[if number.is_multiple_of(2) { 0 } else { at }]
+    }
+
+    /// One of the latest leases: three of four times one that still is a current claim.
+    fn lease(&self, number: u8) -> Option<Lease> {
+        let is_current = |lease: &&Lease| self.model.is_current(lease);
+        let current: Vec<&Lease> = self.leases.iter().filter(is_current).collect();
+        let all: Vec<&Lease> = self.leases.iter().collect();
+        let among = if number < 192 && !current.is_empty() {
+            current
+        } else {
+            all
+        };
+        let from = among.len().saturating_sub(HELD);
+        nth(&among[from..], number).cloned()
     }
 
     fn backend(&self) -> &Recorder {

@@ -1,6 +1,7 @@
 //! Ways to do in a store what no backend may do.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use rheo_core::{
     Event, FetchOptions, Lease, LeaseDuration, Partitions, Replay, Result, RetryOptions, StreamName,
@@ -61,6 +62,12 @@ pub(crate) async fn claimed_again(real: &Real, lease: &Lease) -> Result<Option<L
     let replay = Replay::Events(others);
     real.store.replay(stream, group, &replay).await?;
     Ok(target.pop())
+}
+
+/// Makes sure that the event of a current lease is not delivered any more.
+pub(crate) async fn lose(real: &Real, lease: &Lease) -> Result<()> {
+    let year = LeaseDuration::new(Duration::from_secs(365 * 24 * 3_600))?;
+    real.store.renew(lease, year).await.map(drop)
 }
 
 /// Makes an event new for a group.

@@ -1,11 +1,12 @@
 //! Defects that show only when calls overlap: something is read, decided and written in steps.
 
-use rheo_core::{Error, EventId, Lease, Sequence, StreamName};
+use rheo_core::{Error, EventId, Lease, RetryOutcome, Sequence, StreamName};
 
 use crate::book::held;
+use crate::defect::Real;
 use crate::faulty::{Faulty, faulty};
 use crate::generated::meddling::{
-    UnderWay, claimed_again, first_events, pause, reopen, taken_over,
+    UnderWay, claimed_again, first_events, lose, pause, reopen, taken_over,
 };
 use crate::generated::spoils::spoils;
 use crate::journal::{Entry, What};
@@ -79,7 +80,7 @@ pub(crate) const FAULTY: &[Faulty] = &[
     },
     faulty! {
         LaterClaimWins: "of the claims of two handles the one with the later time is taken for the current one",
-        says: "LSE-2",
+        says: "two winners of one settle (LSE-7)",
         kills: ["races::DST-1::concurrent_histories_of_skewed_clocks_lose_nothing"],
     },
     faulty! {
@@ -161,7 +162,7 @@ spoils! { SequencesShowUpOutOfOrder {
         let open = real.beside.of::<OpenAppends>();
         let _open: Vec<_> = events.iter().filter_map(|event| event.id).map(|id| open.begin(id)).collect();
         let events = real.backend.append_batch(stream, events).await;
-        pause(3).await;
+        pause(6).await;
         events
     }
     read(self, real, stream, options) {
@@ -182,7 +183,7 @@ spoils! { ReadsEndBeforeOpenAppends {
         let open = real.beside.of::<OpenAppends>();
         let _open: Vec<_> = events.iter().filter_map(|event| event.id).map(|id| open.begin(id)).collect();
         let events = real.backend.append_batch(stream, events).await;
-        pause(3).await;
+        pause(6).await;
         events
     }
     read(self, real, stream, options) {
@@ -202,7 +203,7 @@ spoils! { GroupsPassOpenAppends {
         let open = real.beside.of::<OpenAppends>();
         let _open: Vec<_> = events.iter().filter_map(|event| event.id).map(|id| open.begin(id)).collect();
         let events = real.backend.append_batch(stream, events).await;
-        pause(3).await;
+        pause(6).await;
         events
     }
     fetch(self, real, stream, group, options) {
@@ -215,7 +216,7 @@ spoils! { GroupsPassOpenAppends {
                 other.event.partition == event.partition && other.event.sequence > event.sequence
             });
             if is_passed && open.has(&event.id) {
-                real.store.ack(lease).await?;
+                lose(real, lease).await?;
             } else {
                 given.push(lease.clone());
             }
@@ -236,7 +237,7 @@ spoils! { FirstFetchMeetsFirstAppend {
             was_empty && lease.event.sequence.previous() == Sequence::ZERO
         };
         for lease in leases.iter().filter(|lease| is_first(lease)) {
-            real.store.ack(lease).await?;
+            lose(real, lease).await?;
         }
         leases.retain(|lease| !is_first(lease));
         Ok(leases)
@@ -318,7 +319,7 @@ spoils! { LoserOfARejectWritesItsLetter {
     }
 } }
 
-fn double_if_rejected(real: &crate::defect::Real, lease: &Lease, mark: usize) {
+fn double_if_rejected(real: &Real, lease: &Lease, mark: usize) {
     let rejected =
         |entry: &Entry| entry.what == What::Rejected && entry.lease.lease_id == lease.lease_id;
     if real.journal.since(mark).iter().any(rejected) {
@@ -344,7 +345,7 @@ spoils! { OverlappingFetchesCountTwice {
 } }
 
 /// Whether a claim was reopened since then.
-fn was_reopened(real: &crate::defect::Real, lease: &Lease, mark: usize) -> bool {
+fn was_reopened(real: &Real, lease: &Lease, mark: usize) -> bool {
     let entries = real.journal.since(mark);
     let reopened =
         |entry: &Entry| entry.what == What::Reopened && place_of(&entry.lease) == place_of(lease);
@@ -386,18 +387,40 @@ spoils! { RetryUndoesAReplay {
 #[derive(Default)]
 struct LaterClaimWins;
 
+/// Whether a claim is taken for later than the current one of its event, which another handle made.
+fn is_later(real: &Real, lease: &Lease) -> bool {
+    let last = real.journal.last(&lease.event.stream, &lease.group);
+    let current = last
+        .iter()
+        .find(|entry| place_of(&entry.lease) == place_of(lease));
+    current.is_some_and(|current| {
+        current.lease.lease_id != lease.lease_id
+            && current.lease.leased_at < lease.leased_at
+            && real.journal.of_claim(&current.lease)[0].handle != real.handle
+    })
+}
+
 spoils! { LaterClaimWins {
     ack(self, real, lease) {
         let acked = real.backend.ack(lease).await;
-        let last = real.journal.last(&lease.event.stream, &lease.group);
-        let current = last.iter().find(|entry| place_of(&entry.lease) == place_of(lease));
-        if let Some(current) = current.filter(|current| current.lease.leased_at < lease.leased_at)
-            && acked == Err(Error::StaleLease)
-            && real.journal.of_claim(&current.lease).iter().any(|entry| entry.handle != real.handle)
-        {
-            return real.backend.ack(&current.lease).await;
+        if acked == Err(Error::StaleLease) && is_later(real, lease) {
+            return Ok(());
         }
         acked
+    }
+    reject(self, real, lease, reason) {
+        let rejected = real.backend.reject(lease, reason).await;
+        if rejected == Err(Error::StaleLease) && is_later(real, lease) {
+            return Ok(());
+        }
+        rejected
+    }
+    retry(self, real, lease, options) {
+        let retried = real.backend.retry(lease, options).await;
+        if retried == Err(Error::StaleLease) && is_later(real, lease) {
+            return Ok(RetryOutcome::Retrying);
+        }
+        retried
     }
 } }
 
