@@ -7,13 +7,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
-use rheo_core::{Cause, DeadLetter, Error, NewEvent, Result, RetryOptions, StreamName};
+use rheo_core::{Cause, DeadLetter, Error, NewEvent, Result, StreamName};
 
 use crate::book::held;
 use crate::defect::Real;
 use crate::faulty::{Faulty, faulty};
 use crate::generated::spoils::spoils;
-use crate::journal::What;
 use crate::link::{LOST, REFUSED, TIMED_OUT};
 
 pub(crate) const FAULTY: &[Faulty] = &[
@@ -35,11 +34,6 @@ pub(crate) const FAULTY: &[Faulty] = &[
     faulty! {
         LostAppendIsSentAgain: "an append whose reply is lost is sent again",
         says: "Err(AlreadyExists)",
-        kills: ["faults::ERR-2::a_lost_reply_is_told_as_it_is"],
-    },
-    faulty! {
-        LeasesEndWithTheirConnection: "the claims of a handle are given back when its connection is lost",
-        says: "what is left, with its attempts",
         kills: ["faults::ERR-2::a_lost_reply_is_told_as_it_is"],
     },
     faulty! {
@@ -164,24 +158,6 @@ spoils! { LostAppendIsSentAgain {
             Err(Error::Ambiguous(_)) => real.backend.append_batch(stream, events).await,
             appended => appended,
         }
-    }
-} }
-
-#[derive(Default)]
-struct LeasesEndWithTheirConnection;
-
-spoils! { LeasesEndWithTheirConnection {
-    fetch(self, real, stream, group, options) {
-        let mark = real.journal.mark();
-        let fetched = real.backend.fetch(stream, group, options).await;
-        if fetched.as_ref().is_err_and(|error| is(error, LOST)) {
-            for entry in real.journal.since(mark) {
-                if entry.handle == real.handle && entry.what == What::Claimed {
-                    real.store.retry(&entry.lease, &RetryOptions::new()).await?;
-                }
-            }
-        }
-        fetched
     }
 } }
 

@@ -64,7 +64,7 @@ pub(crate) const FAULTY: &[Faulty] = &[
         kills: ["histories::RPL-1::random_replays_and_resets_agree_with_the_model"],
     },
     faulty! {
-        SecondDeathKeepsTheFirstLetter: "an event that dies again after a replay keeps the attempt of its first dead letter",
+        SecondDeathKeepsTheFirstLetter: "an event that dies again after a replay keeps its first dead letter",
         says: "the dead letters",
         kills: ["histories::RPL-1::random_replays_and_resets_agree_with_the_model"],
     },
@@ -298,19 +298,23 @@ spoils! { TwoDeadLettersAtMostGo {
     }
 } }
 
-/// The attempt at which an event died first.
-type FirstDeaths = Mutex<BTreeMap<Place, u32>>;
+/// The dead letters of the first death of each event.
+type FirstDeaths = Mutex<BTreeMap<Place, DeadLetter>>;
 
 #[derive(Default)]
 struct SecondDeathKeepsTheFirstLetter;
 
 spoils! { SecondDeathKeepsTheFirstLetter {
+    reset_group(self, real, stream, group, options) {
+        held(&real.beside.of::<FirstDeaths>()).clear();
+        real.backend.reset_group(stream, group, options).await
+    }
     dead_letters(self, real, stream, group, options) {
         let mut letters = real.backend.dead_letters(stream, group, options).await?;
         let first = real.beside.of::<FirstDeaths>();
         for letter in &mut letters {
             let place = (stream.clone(), group.clone(), letter.event.partition, letter.event.sequence);
-            letter.attempt = *held(&first).entry(place).or_insert(letter.attempt);
+            *letter = held(&first).entry(place).or_insert(letter.clone()).clone();
         }
         Ok(letters)
     }
