@@ -27,7 +27,7 @@ pub(crate) async fn play(t: &Fixture, mix: &'static Mix) -> Outcome {
     if mix.handles > 0 {
         handles.push(t.second_handle().await?);
     }
-    let histories = u32::try_from(t.budget().times(16)).unwrap_or(u32::MAX);
+    let histories = u32::try_from(t.budget().times(32)).unwrap_or(u32::MAX);
     let (to_play, mut asked) = mpsc::channel(1);
     let (answer, answers) = blocking::channel();
     let seed = seed(t);

@@ -21,6 +21,8 @@ use crate::{SEED, certify, killed};
 
 /// How many runs there are by default.
 const RUNS: u64 = 5;
+/// How many are made at once, since some wait most of their time.
+const AT_ONCE: usize = 5;
 /// In how many of them it may survive: 19 of 20 must find it.
 const MISSES: u64 = 1;
 
@@ -73,8 +75,7 @@ pub(crate) fn dies_nearly_always(faulty: &'static Faulty) -> Result<(), Failed> 
     )))
 }
 
-/// Why a case failed it, in those runs in which it did. They run at once, since much of their time
-/// is spent waiting.
+/// Why a case failed it, in those runs in which it did.
 fn reasons_of(faulty: &'static Faulty, name: &str, runs: u64) -> Result<Vec<String>, Failed> {
     let run = |seed| -> Result<Option<String>, Failed> {
         let this = |case: &Case| case.full_name() == name;
@@ -82,19 +83,18 @@ fn reasons_of(faulty: &'static Faulty, name: &str, runs: u64) -> Result<Vec<Stri
         let killed: BTreeMap<&str, &str> = killed(&certificate);
         Ok(killed.get(name).map(|reason| (*reason).to_owned()))
     };
-    let all: Vec<Result<Option<String>, Failed>> = std::thread::scope(|scope| {
-        let started: Vec<_> = (0..runs)
-            .map(|seed| scope.spawn(move || run(seed)))
-            .collect();
-        let ended = started.into_iter().map(|thread| match thread.join() {
-            Ok(result) => result,
-            Err(_) => Err(Failed::from("a run panicked")),
-        });
-        ended.collect()
-    });
     let mut reasons = Vec::new();
-    for result in all {
-        reasons.extend(result?);
+    for some in (0..runs).collect::<Vec<_>>().chunks(AT_ONCE) {
+        let results: Vec<_> = std::thread::scope(|scope| {
+            let started: Vec<_> = some.iter().map(|seed| scope.spawn(|| run(*seed))).collect();
+            started
+                .into_iter()
+                .map(std::thread::ScopedJoinHandle::join)
+                .collect()
+        });
+        for result in results {
+            reasons.extend(result.map_err(|_| Failed::from("a run panicked"))??);
+        }
     }
     Ok(reasons)
 }

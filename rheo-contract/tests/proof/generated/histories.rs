@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
-use std::time::Duration;
 
 use rheo_core::{
-    DeadLetter, Direction, Error, FetchOptions, GroupName, Lag, Lease, LeaseDuration, MaxAttempts,
-    Partitions, Reason, Replay, RetryOutcome, StreamName,
+    Direction, Error, FetchOptions, GroupName, Lag, Lease, MaxAttempts, Partitions, Reason, Replay,
+    StreamName,
 };
 
-use crate::book::{all_dead, held, log_of};
+use crate::book::{held, log_of};
 use crate::defect::Real;
 use crate::faulty::{Faulty, faulty};
 use crate::generated::meddling::reopen;
@@ -34,8 +33,8 @@ pub(crate) const FAULTY: &[Faulty] = &[
         kills: ["histories::DLV-6::random_deliveries_agree_with_the_model"],
     },
     faulty! {
-        DelayAfterARenewalStartsAnew: "the attempts of an event start anew when its lease was renewed and then retried with a delay",
-        says: "",
+        RenewedLeasesDieWithoutReason: "the reason of a reject is lost where the lease was renewed",
+        says: "the dead letters",
         kills: ["histories::DLV-6::random_deliveries_agree_with_the_model"],
     },
     faulty! {
@@ -49,23 +48,13 @@ pub(crate) const FAULTY: &[Faulty] = &[
         kills: ["histories::DLQ-3::random_expiries_agree_with_the_model"],
     },
     faulty! {
-        TheReaperStopsAtARenewedLease: "a fetch looks for expired leases in the order of their first ends, up to one that was renewed",
-        says: "",
-        kills: ["histories::DLQ-3::random_expiries_agree_with_the_model"],
-    },
-    faulty! {
         PartialResetForgetsTheAttempts: "a reset of some partitions sets the highest attempt to its default",
         says: "attempts at most",
         kills: ["histories::RPL-1::random_replays_and_resets_agree_with_the_model"],
     },
     faulty! {
-        TwoDeadLettersAtMostGo: "a replay takes away two dead letters at most",
-        says: "the dead letters",
-        kills: ["histories::RPL-1::random_replays_and_resets_agree_with_the_model"],
-    },
-    faulty! {
-        SecondDeathKeepsTheFirstLetter: "an event that dies again after a replay keeps its first dead letter",
-        says: "the dead letters",
+        RenewedLeasesOutliveReplays: "the number of leases still counts those that were renewed before they were replayed",
+        says: "attempts at most, leases and dead letters",
         kills: ["histories::RPL-1::random_replays_and_resets_agree_with_the_model"],
     },
     faulty! {
@@ -74,7 +63,7 @@ pub(crate) const FAULTY: &[Faulty] = &[
         kills: ["histories::DST-1::random_histories_of_two_handles_agree_with_the_model"],
     },
     faulty! {
-        ChosenEventsReplayedElsewhereAreMissed: "a handle does not look below its own position for events that another one replayed by their ids",
+        ChosenEventsReplayedElsewhereAreMissed: "a handle does not give what another one replayed by its id",
         says: "",
         kills: ["histories::DST-1::random_histories_of_two_handles_agree_with_the_model"],
     },
@@ -124,16 +113,13 @@ spoils! { RenewalTellsTheFirstAttempt {
 } }
 
 #[derive(Default)]
-struct DelayAfterARenewalStartsAnew;
+struct RenewedLeasesDieWithoutReason;
 
-spoils! { DelayAfterARenewalStartsAnew {
-    retry(self, real, lease, options) {
-        let outcome = real.backend.retry(lease, options).await?;
+spoils! { RenewedLeasesDieWithoutReason {
+    reject(self, real, lease, reason) {
         let renewed = real.journal.of_claim(lease).iter().any(|entry| entry.what == What::Renewed);
-        if renewed && outcome == RetryOutcome::Retrying && !options.delay.as_duration().is_zero() {
-            reopen(real, lease).await?;
-        }
-        Ok(outcome)
+        let lost = Reason::new("rejected");
+        real.backend.reject(lease, if renewed { &lost } else { reason }).await
     }
 } }
 
@@ -163,33 +149,6 @@ async fn used_up(
     let mut leases = expired(real, stream, group, &options.partitions);
     leases.retain(|lease| lease.attempt >= info.max_attempts.get());
     leases
-}
-
-/// Fetches while these leases look alive.
-async fn fetch_around(
-    real: &Real,
-    hidden: &[Lease],
-    (stream, group, options): (&StreamName, &GroupName, &FetchOptions),
-) -> rheo_core::Result<Vec<Lease>> {
-    let mut alive = Vec::new();
-    for lease in hidden {
-        if real
-            .store
-            .renew(lease, LeaseDuration::default())
-            .await
-            .is_ok()
-        {
-            alive.push(lease);
-        }
-    }
-    let fetched = real.backend.fetch(stream, group, options).await;
-    for lease in alive {
-        let _ = real
-            .store
-            .renew(lease, LeaseDuration::new(Duration::from_micros(1))?)
-            .await;
-    }
-    fetched
 }
 
 #[derive(Default)]
@@ -225,25 +184,6 @@ spoils! { RenewedLeasesDieOfRetries {
     }
 } }
 
-#[derive(Default)]
-struct TheReaperStopsAtARenewedLease;
-
-spoils! { TheReaperStopsAtARenewedLease {
-    fetch(self, real, stream, group, options) {
-        let now = real.now();
-        let first_end = |lease: &Lease| {
-            let entries = real.journal.of_claim(lease);
-            entries.first().map_or(lease.expires_at, |entry| entry.lease.expires_at)
-        };
-        let current = real.journal.current(stream, group);
-        let renewed = current.iter().filter(|lease| lease.expires_at > now && first_end(lease) <= now);
-        let stops_at = renewed.map(|lease| first_end(lease)).min();
-        let mut hidden = expired(real, stream, group, &options.partitions);
-        hidden.retain(|lease| stops_at.is_some_and(|end| first_end(lease) >= end));
-        fetch_around(real, &hidden, (stream, group, options)).await
-    }
-} }
-
 /// A group of a stream.
 type Key = (StreamName, GroupName);
 
@@ -270,53 +210,30 @@ spoils! { PartialResetForgetsTheAttempts {
     }
 } }
 
-/// Dead letters of events that are open again.
-type Ghosts = Mutex<Vec<DeadLetter>>;
+/// Leases that were renewed and then replayed.
+type Outliving = Mutex<Vec<Lease>>;
 
 #[derive(Default)]
-struct TwoDeadLettersAtMostGo;
+struct RenewedLeasesOutliveReplays;
 
-spoils! { TwoDeadLettersAtMostGo {
+spoils! { RenewedLeasesOutliveReplays {
     replay(self, real, stream, group, replay) {
-        let before = all_dead(real, stream, group).await?;
+        let last = real.journal.last(stream, group);
+        let mark = real.journal.mark();
         real.backend.replay(stream, group, replay).await?;
-        let after = all_dead(real, stream, group).await?;
-        let gone = before.into_iter().filter(|letter| !after.contains(letter));
-        held(&real.beside.of::<Ghosts>()).extend(gone.skip(2));
+        let renewed = |entry: &&Entry| last.iter().any(|before| {
+            before.what == What::Renewed && before.lease.lease_id == entry.lease.lease_id
+        });
+        let reopened = real.journal.since(mark);
+        held(&real.beside.of::<Outliving>()).extend(reopened.iter().filter(renewed).map(|entry| entry.lease.clone()));
         Ok(())
     }
-    dead_letters(self, real, stream, group, options) {
-        let mut letters = real.backend.dead_letters(stream, group, options).await?;
-        for ghost in held(&real.beside.of::<Ghosts>()).iter() {
-            let is_of = ghost.event.stream == *stream && ghost.group == *group;
-            if is_of && letters.iter().all(|letter| letter.event.id != ghost.event.id) {
-                letters.push(ghost.clone());
-            }
-        }
-        letters.sort_by_key(|letter| (letter.event.partition, letter.event.sequence));
-        Ok(letters)
-    }
-} }
-
-/// The dead letters of the first death of each event.
-type FirstDeaths = Mutex<BTreeMap<Place, DeadLetter>>;
-
-#[derive(Default)]
-struct SecondDeathKeepsTheFirstLetter;
-
-spoils! { SecondDeathKeepsTheFirstLetter {
-    reset_group(self, real, stream, group, options) {
-        held(&real.beside.of::<FirstDeaths>()).clear();
-        real.backend.reset_group(stream, group, options).await
-    }
-    dead_letters(self, real, stream, group, options) {
-        let mut letters = real.backend.dead_letters(stream, group, options).await?;
-        let first = real.beside.of::<FirstDeaths>();
-        for letter in &mut letters {
-            let place = (stream.clone(), group.clone(), letter.event.partition, letter.event.sequence);
-            *letter = held(&first).entry(place).or_insert(letter.clone()).clone();
-        }
-        Ok(letters)
+    group_info(self, real, stream, group) {
+        let mut info = real.backend.group_info(stream, group).await?;
+        let outliving = real.beside.of::<Outliving>();
+        let here = held(&outliving).iter().filter(|l| l.event.stream == *stream && l.group == *group).count();
+        info.leased += here as u64;
+        Ok(info)
     }
 } }
 
@@ -389,17 +306,11 @@ spoils! { ChosenEventsReplayedElsewhereAreMissed {
         Ok(())
     }
     fetch(self, real, stream, group, options) {
-        let own = real.journal.of(stream, group);
         let mut leases = Vec::new();
         for lease in real.backend.fetch(stream, group, options).await? {
-            let event = &lease.event;
-            let was_passed = own.iter().any(|entry| {
-                entry.handle == real.handle && entry.what == What::Claimed
-                    && entry.lease.event.partition == event.partition && entry.lease.event.sequence >= event.sequence
-            });
             let chosen = real.beside.of::<Chosen>();
             let elsewhere = held(&chosen).iter().rfind(|(place, _)| *place == place_of(&lease)).map(|(_, by)| *by);
-            if was_passed && lease.attempt == 1 && elsewhere.is_some_and(|by| by != real.handle) {
+            if lease.attempt == 1 && elsewhere.is_some_and(|by| by != real.handle) {
                 reopen(real, &lease).await?;
             } else {
                 leases.push(lease);
