@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use rheo_core::{
-    Direction, Error, FetchOptions, GroupName, Lag, Lease, MaxAttempts, Partitions, Reason, Replay,
+    Direction, Error, FetchOptions, GroupName, Lag, Lease, MaxAttempts, Partitions, Reason,
     StreamName,
 };
 
@@ -14,7 +14,6 @@ use crate::faulty::{Faulty, faulty};
 use crate::generated::meddling::reopen;
 use crate::generated::spoils::spoils;
 use crate::journal::{Entry, What};
-use crate::tweak::{Place, place_of};
 
 pub(crate) const FAULTY: &[Faulty] = &[
     faulty! {
@@ -60,11 +59,6 @@ pub(crate) const FAULTY: &[Faulty] = &[
     faulty! {
         LagIsKeptFromTheFourthTimeOn: "a handle that was asked four times for a lag keeps it until it settles something itself",
         says: "the lag of",
-        kills: ["histories::DST-1::random_histories_of_two_handles_agree_with_the_model"],
-    },
-    faulty! {
-        ChosenEventsReplayedElsewhereAreMissed: "a handle does not give what another one replayed by its id",
-        says: "",
         kills: ["histories::DST-1::random_histories_of_two_handles_agree_with_the_model"],
     },
 ];
@@ -285,37 +279,5 @@ spoils! { LagIsKeptFromTheFourthTimeOn {
         let lag = real.backend.lag(stream, group).await?;
         held(&self.0).insert(key, (asked + 1, lag.clone()));
         Ok(lag)
-    }
-} }
-
-/// Events that were replayed by their ids, and by which handle.
-type Chosen = Mutex<Vec<(Place, usize)>>;
-
-#[derive(Default)]
-struct ChosenEventsReplayedElsewhereAreMissed;
-
-spoils! { ChosenEventsReplayedElsewhereAreMissed {
-    replay(self, real, stream, group, replay) {
-        let mark = real.journal.mark();
-        real.backend.replay(stream, group, replay).await?;
-        if matches!(replay, Replay::Events(_)) {
-            let reopened = real.journal.since(mark).into_iter();
-            let places = reopened.map(|entry| (place_of(&entry.lease), real.handle));
-            held(&real.beside.of::<Chosen>()).extend(places);
-        }
-        Ok(())
-    }
-    fetch(self, real, stream, group, options) {
-        let mut leases = Vec::new();
-        for lease in real.backend.fetch(stream, group, options).await? {
-            let chosen = real.beside.of::<Chosen>();
-            let elsewhere = held(&chosen).iter().rfind(|(place, _)| *place == place_of(&lease)).map(|(_, by)| *by);
-            if lease.attempt == 1 && elsewhere.is_some_and(|by| by != real.handle) {
-                reopen(real, &lease).await?;
-            } else {
-                leases.push(lease);
-            }
-        }
-        Ok(leases)
     }
 } }

@@ -1,5 +1,7 @@
 //! Defects that show only when calls overlap: something is read, decided and written in steps.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use rheo_core::{Error, EventId, Lease, RetryOutcome, Sequence, StreamName};
 
 use crate::book::held;
@@ -79,7 +81,7 @@ pub(crate) const FAULTY: &[Faulty] = &[
         kills: ["races::RPL-7::a_replay_racing_with_settles_leaves_nothing_settled"],
     },
     faulty! {
-        LaterClaimWins: "of the claims of two handles the one with the later time is taken for the current one",
+        LaterClaimWins: "of two claims of an event the one with the later time is taken for the current one",
         says: "two winners of one settle (LSE-7)",
         kills: ["races::DST-1::concurrent_histories_of_skewed_clocks_lose_nothing"],
     },
@@ -151,18 +153,24 @@ spoils! { ReaperActsOnASnapshot {
     }
 } }
 
+/// How long an append takes: every other one is overtaken.
+fn slowness(appends: &AtomicUsize) -> usize {
+    const LONG: usize = 24;
+    appends.fetch_add(1, Ordering::Relaxed) % 2 * LONG
+}
+
 /// Events whose appends are under way, by the ids that they were given.
 type OpenAppends = UnderWay<EventId>;
 
 #[derive(Default)]
-struct SequencesShowUpOutOfOrder;
+struct SequencesShowUpOutOfOrder(AtomicUsize);
 
 spoils! { SequencesShowUpOutOfOrder {
     append_batch(self, real, stream, events) {
         let open = real.beside.of::<OpenAppends>();
         let _open: Vec<_> = events.iter().filter_map(|event| event.id).map(|id| open.begin(id)).collect();
         let events = real.backend.append_batch(stream, events).await;
-        pause(6).await;
+        pause(slowness(&self.0)).await;
         events
     }
     read(self, real, stream, options) {
@@ -176,14 +184,14 @@ spoils! { SequencesShowUpOutOfOrder {
 } }
 
 #[derive(Default)]
-struct ReadsEndBeforeOpenAppends;
+struct ReadsEndBeforeOpenAppends(AtomicUsize);
 
 spoils! { ReadsEndBeforeOpenAppends {
     append_batch(self, real, stream, events) {
         let open = real.beside.of::<OpenAppends>();
         let _open: Vec<_> = events.iter().filter_map(|event| event.id).map(|id| open.begin(id)).collect();
         let events = real.backend.append_batch(stream, events).await;
-        pause(6).await;
+        pause(slowness(&self.0)).await;
         events
     }
     read(self, real, stream, options) {
@@ -387,16 +395,14 @@ spoils! { RetryUndoesAReplay {
 #[derive(Default)]
 struct LaterClaimWins;
 
-/// Whether a claim is taken for later than the current one of its event, which another handle made.
+/// Whether a claim is taken for later than the current one of its event.
 fn is_later(real: &Real, lease: &Lease) -> bool {
     let last = real.journal.last(&lease.event.stream, &lease.group);
     let current = last
         .iter()
         .find(|entry| place_of(&entry.lease) == place_of(lease));
     current.is_some_and(|current| {
-        current.lease.lease_id != lease.lease_id
-            && current.lease.leased_at < lease.leased_at
-            && real.journal.of_claim(&current.lease)[0].handle != real.handle
+        current.lease.lease_id != lease.lease_id && current.lease.leased_at < lease.leased_at
     })
 }
 
