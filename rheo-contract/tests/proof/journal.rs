@@ -2,12 +2,9 @@
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rheo_core::{GroupName, Lease, Partitions, Replay, StreamName};
-
-use crate::book::held;
-use crate::tweak::{Place, place_of};
+use rheo_core::{GroupName, Lease, Partition, Partitions, Replay, Sequence, StreamName};
 
 /// What was done with a lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,4 +140,17 @@ impl Beside {
             .or_insert_with(|| Arc::new(T::default()));
         Arc::clone(value).downcast().expect("it is of its type")
     }
+}
+
+/// What a lease names: whose claim of what it is.
+pub(crate) type Place = (StreamName, GroupName, Partition, Sequence);
+
+pub(crate) fn place_of(lease: &Lease) -> Place {
+    let event = &lease.event;
+    let (stream, group) = (event.stream.clone(), lease.group.clone());
+    (stream, group, event.partition, event.sequence)
+}
+
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
