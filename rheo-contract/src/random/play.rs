@@ -219,7 +219,9 @@ impl<'a> Play<'a> {
             events.push(self.new_event(place, partitions)?);
         }
         let taken: Option<EventId> = self.events_of(&name).first().map(|event| event.id);
-        if let (true, Some(id), Some(event)) = (taken_id, taken, events.pop()) {
+        if let Some(id) = taken.filter(|_| taken_id)
+            && let Some(event) = events.pop()
+        {
             events.push(event.with_id(id));
         }
         let predicted = self.model.route(&name, &events);

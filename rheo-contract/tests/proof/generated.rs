@@ -1,7 +1,8 @@
 //! Faulty backends that only generated cases find: each dies of its case in nearly all runs with
 //! different seeds, and passes all cases that are not generated.
 //!
-//! `RHEO_PROOF_RUNS=20` makes more runs than the usual few; `RHEO_PROOF_SHOW=1` prints the rates.
+//! `RHEO_PROOF_RUNS=20` makes more runs than the usual few; `RHEO_PROOF_SHOW=1` prints the rates,
+//! with a reason.
 
 mod cancellation;
 mod faults;
@@ -50,6 +51,7 @@ pub(crate) fn dies_nearly_always(faulty: &'static Faulty) -> Result<(), Failed> 
         let deaths = reasons.len() as u64;
         if shows {
             println!("// {}: {name} in {deaths} of {runs} runs", faulty.name);
+            println!("{}", reasons.first().map_or("", String::as_str));
         }
         if deaths + MISSES < runs {
             wrong.push_str(&format!("\n{name} found it in {deaths} of {runs} runs"));
