@@ -82,7 +82,7 @@ pub(crate) const FAULTY: &[Faulty] = &[
     },
     faulty! {
         LaterClaimWins: "of two claims of an event the one with the later time is taken for the current one",
-        says: "two winners of one settle (LSE-7)",
+        says: "(LSE-",
         kills: ["races::DST-1::concurrent_histories_of_skewed_clocks_lose_nothing"],
     },
     faulty! {
