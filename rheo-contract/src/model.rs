@@ -323,6 +323,16 @@ impl Model {
         })
     }
 
+    /// Whether a lease is the current claim of its event, expired or not.
+    pub(crate) fn is_current(&self, lease: &Lease) -> bool {
+        let at = lease.event.partition.number() as usize;
+        let stream = self.streams.get(&lease.event.stream);
+        let group = stream.and_then(|stream| stream.groups.get(&lease.group));
+        let deliveries = group.and_then(|group| group.deliveries.get(at));
+        let delivery = deliveries.and_then(|all| all.get(position(lease.event.sequence)));
+        matches!(delivery, Some(Delivery::Leased(current)) if current.lease_id == lease.lease_id)
+    }
+
     /// What the holder of a lease gets for what it does.
     pub(crate) fn settle(
         &mut self,

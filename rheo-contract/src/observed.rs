@@ -57,9 +57,18 @@ impl Sight {
 impl Observed {
     /// What a backend shows of the streams and groups of a model.
     pub(crate) async fn of(backend: &dyn Backend, model: &Model) -> Outcome<Self> {
+        Self::of_some(backend, model, |_| true).await
+    }
+
+    /// The same of some of the streams alone.
+    pub(crate) async fn of_some(
+        backend: &dyn Backend,
+        model: &Model,
+        which: impl Fn(&StreamName) -> bool,
+    ) -> Outcome<Self> {
         let sight = Sight::of(&backend.capabilities());
         let mut streams = BTreeMap::new();
-        for (name, stream) in &model.streams {
+        for (name, stream) in model.streams.iter().filter(|(name, _)| which(name)) {
             let mut log = Vec::new();
             for partition in stream.count.partitions() {
                 log.push(read(backend, name, partition).await?);

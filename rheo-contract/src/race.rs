@@ -15,7 +15,7 @@ use rheo_core::{
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
-use crate::expect::{Failure, Outcome};
+use crate::expect::Outcome;
 use crate::fixture::Fixture;
 use crate::recorder::Recorder;
 use crate::scene::{Group, finished};
@@ -135,12 +135,17 @@ impl Track {
     /// All tasks at once, from one barrier on.
     async fn round(self: &Arc<Self>, t: &Fixture) -> Outcome {
         let barrier = Arc::new(Barrier::new(TASKS));
+        let contended = self.contended(t.now());
         let mut tasks = JoinSet::new();
         for task in 0..TASKS {
             let (track, t, barrier) = (Arc::clone(self), t.clone(), Arc::clone(&barrier));
+            let contended = contended.clone().filter(|_| task % 2 == 0);
             let mut dice = fastrand::Rng::with_seed(t.random(u64::MAX));
             tasks.spawn(async move {
                 barrier.wait().await;
+                if let Some(lease) = contended {
+                    track.settle_one(&t, task, &mut dice, lease).await;
+                }
                 for _ in 0..STEPS {
                     track.step(&t, task, &mut dice).await?;
                 }
@@ -158,7 +163,7 @@ impl Track {
         let partition = Partition::new(dice.u32(0..self.partitions));
         let started = self.tick();
         let now = t.now();
-        let what = match dice.u32(0..12) {
+        let what = match dice.u32(0..14) {
             0..3 => {
                 let id = EventId::generate(now);
                 let event = t.new_event().with_id(id).with_partition(partition);
@@ -175,12 +180,11 @@ impl Track {
             6..10 => match self.lease(dice) {
                 None => return Ok(()),
                 Some(lease) => {
-                    let how = self.how(t, dice);
-                    let settled = settle(backend, &lease, how).await;
-                    What::Settle(lease, how, settled)
+                    self.settle_one(t, task, dice, lease).await;
+                    return Ok(());
                 }
             },
-            10 => {
+            10..12 => {
                 let options = ReadOptions::new().with_partition(partition);
                 let read = backend.read(stream, &options.with_limit(10_000)).await?;
                 What::Read(partition, read)
@@ -190,6 +194,20 @@ impl Track {
             }
             _ => return Ok(()),
         };
+        self.note(started, now, what);
+        Ok(())
+    }
+
+    async fn settle_one(&self, t: &Fixture, task: usize, dice: &mut fastrand::Rng, lease: Lease) {
+        let backend = &self.handles[task % self.handles.len()];
+        let how = self.how(t, dice);
+        let (started, now) = (self.tick(), t.now());
+        let settled = settle(backend, &lease, how).await;
+        self.note(started, now, What::Settle(lease, how, settled));
+    }
+
+    /// Notes what was done, which ends now.
+    fn note(&self, started: u64, now: Timestamp, what: What) {
         let ended = self.tick();
         held(&self.done).push(Done {
             started,
@@ -197,21 +215,29 @@ impl Track {
             now,
             what,
         });
-        Ok(())
     }
 
-    /// One of the latest leases, that others may settle too.
+    /// A lease that ends at this moment, or the latest one: half of the tasks begin with it, while the
+    /// others may reclaim it.
+    fn contended(&self, now: Timestamp) -> Option<Lease> {
+        let leases = held(&self.leases);
+        let ends_now = leases.iter().rfind(|lease| lease.expires_at == now);
+        ends_now.or(leases.last()).cloned()
+    }
+
+    /// One of the very latest leases, that others settle at this moment too, or a somewhat older one.
     fn lease(&self, dice: &mut fastrand::Rng) -> Option<Lease> {
         let leases = held(&self.leases);
-        let from = leases.len().saturating_sub(3 * TASKS);
+        let latest = if dice.bool() { TASKS / 2 } else { 3 * TASKS };
+        let from = leases.len().saturating_sub(latest);
         dice.choice(&leases[from..]).cloned()
     }
 
     fn how(&self, t: &Fixture, dice: &mut fastrand::Rng) -> How {
         match dice.u32(0..8) {
-            0..4 => How::Ack,
-            4 => How::Reject,
-            5 => How::Retry,
+            0..3 => How::Ack,
+            3 => How::Reject,
+            4..6 => How::Retry,
             _ => How::Renew(t.lease_to_race()),
         }
     }
@@ -258,11 +284,11 @@ impl Track {
             &rest,
             t.sets_the_clock(),
         );
-        if let Err(Failure::Broken { .. }) = &result {
+        result.map_err(|anomaly| {
             t.forget_history();
-            history.note(t);
-        }
-        result
+            history.note(t, &anomaly.about);
+            anomaly.failure
+        })
     }
 
     fn tick(&self) -> u64 {

@@ -17,7 +17,7 @@ pub(crate) use crate::random::step::{Mix, Step};
 use crate::recorder::Recorder;
 
 /// How many steps a history has at most.
-const LONGEST: usize = 40;
+const LONGEST: usize = 80;
 /// How many histories are tried at most to make a failing one shorter.
 const MOST_SHRINKS: u32 = 400;
 
@@ -27,7 +27,7 @@ pub(crate) async fn play(t: &Fixture, mix: &'static Mix) -> Outcome {
     if mix.handles > 0 {
         handles.push(t.second_handle().await?);
     }
-    let histories = u32::try_from(t.budget().times(12)).unwrap_or(u32::MAX);
+    let histories = u32::try_from(t.budget().times(28)).unwrap_or(u32::MAX);
     let (to_play, mut asked) = mpsc::channel(1);
     let (answer, answers) = blocking::channel();
     let seed = seed(t);

@@ -57,6 +57,8 @@ pub(crate) enum Known {
     Nothing,
     /// It failed: no effect (ERR-1).
     Failed,
+    /// Some leases of a batch failed, and the others did not.
+    Mixed,
     /// It succeeded.
     Succeeded,
 }
@@ -144,10 +146,57 @@ impl Stage {
         })
     }
 
-    /// Calls the operation.
+    /// Calls the operation, and says what is known then of its effect; the error is one that says
+    /// nothing of it, or none that a fault may cause.
+    pub(crate) async fn outcome(
+        &self,
+        backend: &Recorder,
+        which: Interrupted,
+    ) -> Result<Known, Error> {
+        let results = self.results(backend, which).await;
+        let mut known = None;
+        for result in results {
+            let this = match result {
+                Ok(()) => Known::Succeeded,
+                Err(error) if error.kind() == ErrorKind::Ambiguous && which.0.writes() => {
+                    Known::Nothing
+                }
+                Err(Error::BackendUnavailable(_) | Error::Failed(_)) => Known::Failed,
+                Err(error) => return Err(error),
+            };
+            known = Some(match known {
+                None => this,
+                Some(known) if known == this => this,
+                Some(Known::Nothing) => Known::Nothing,
+                Some(_) if this == Known::Nothing => Known::Nothing,
+                Some(_) => Known::Mixed,
+            });
+        }
+        Ok(known.unwrap_or(Known::Succeeded))
+    }
+
+    /// Calls the operation; gives the first error of a batch.
     pub(crate) async fn call(&self, backend: &Recorder, which: Interrupted) -> Result<(), Error> {
+        self.results(backend, which).await.into_iter().collect()
+    }
+
+    /// Calls the operation; gives a result for each lease of a batch.
+    async fn results(&self, backend: &Recorder, which: Interrupted) -> Vec<Result<(), Error>> {
+        let both = &self.leases[..2];
+        let duration = LeaseDuration::default();
+        let (again, reason) = (RetryOptions::new(), Reason::new(INTERRUPTED));
+        match which.0 {
+            Operation::RenewBatch => each(backend.renew_batch(both, duration).await),
+            Operation::AckBatch => each(backend.ack_batch(both).await),
+            Operation::RetryBatch => each(backend.retry_batch(both, &again).await),
+            Operation::RejectBatch => each(backend.reject_batch(both, &reason).await),
+            _ => vec![self.result(backend, which).await],
+        }
+    }
+
+    async fn result(&self, backend: &Recorder, which: Interrupted) -> Result<(), Error> {
         let (stream, group) = (&self.stream, &self.group);
-        let (lease, both) = (&self.leases[0], &self.leases[..2]);
+        let lease = &self.leases[0];
         let duration = LeaseDuration::default();
         let (again, reason) = (RetryOptions::new(), Reason::new(INTERRUPTED));
         match which.0 {
@@ -180,10 +229,6 @@ impl Stage {
             Operation::Ack => backend.ack(lease).await,
             Operation::Retry => backend.retry(lease, &again).await.map(drop),
             Operation::Reject => backend.reject(lease, &reason).await,
-            Operation::RenewBatch => first_error(backend.renew_batch(both, duration).await),
-            Operation::AckBatch => first_error(backend.ack_batch(both).await),
-            Operation::RetryBatch => first_error(backend.retry_batch(both, &again).await),
-            Operation::RejectBatch => first_error(backend.reject_batch(both, &reason).await),
             Operation::Replay => {
                 let replay = Replay::after(Sequence::new(REPLAYED_AFTER)?);
                 backend.replay(stream, group, &replay).await
@@ -235,6 +280,9 @@ impl Stage {
         let mut allowed: &'static [Effect] = match known {
             Known::Nothing => &[Effect::None, Effect::Part, Effect::Whole],
             Known::Failed => &[Effect::None],
+            Known::Mixed if self.settles(which).is_some() => &[Effect::Part],
+            // Of a renewal nothing can be seen.
+            Known::Mixed => &[Effect::None, Effect::Whole],
             Known::Succeeded => &[Effect::Whole],
         };
         let mut seen = Effect::None;
@@ -248,7 +296,7 @@ impl Stage {
                 Ok(()) => &[Effect::Whole],
                 // Some of it was there already, or has come meanwhile.
                 Err(ErrorKind::AlreadyExists | ErrorKind::StaleLease)
-                    if known == Known::Nothing =>
+                    if matches!(known, Known::Nothing | Known::Mixed) =>
                 {
                     &[Effect::Part, Effect::Whole]
                 }
@@ -563,6 +611,7 @@ fn given(event: &Event) -> NewEvent {
     given
 }
 
-fn first_error<T>(results: Vec<Result<T, Error>>) -> Result<(), Error> {
-    results.into_iter().try_for_each(|result| result.map(drop))
+fn each<T>(results: Vec<Result<T, Error>>) -> Vec<Result<(), Error>> {
+    let results = results.into_iter();
+    results.map(|result| result.map(drop)).collect()
 }

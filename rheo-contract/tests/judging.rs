@@ -1,7 +1,11 @@
 //! What the suite makes of backends and harnesses that hang, panic, or lack a part.
 
 #[path = "proof/defect.rs"]
+#[expect(dead_code, reason = "the proof uses the rest of it")]
 mod defect;
+#[path = "proof/journal.rs"]
+#[expect(dead_code, reason = "the proof uses the rest of it")]
+mod journal;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -28,9 +32,16 @@ impl<D: Defect> Harness for Odd<D> {
     }
 
     async fn open(&self, _: &Namespace, clock: Arc<dyn Clock>) -> Opened {
-        let backend = Arc::new(MemoryBackend::new(Arc::clone(&clock)));
-        let real = Real { backend, clock };
-        assert!(real.now() > rheo_core::Timestamp::UNIX_EPOCH);
+        let backend: Arc<dyn Backend> = Arc::new(MemoryBackend::new(Arc::clone(&clock)));
+        let real = Real {
+            store: Arc::clone(&backend),
+            backend,
+            clock,
+            journal: Arc::default(),
+            beside: Arc::default(),
+            handle: 0,
+            pool: 1,
+        };
         Ok(Arc::new(Wrapped {
             real,
             defect: Box::new((self.0)()),

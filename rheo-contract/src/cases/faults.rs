@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rheo_core::{Backend, ErrorKind};
+use rheo_core::Backend;
 use tokio::task::JoinSet;
 
 use crate::case::{Case, case};
@@ -197,7 +197,7 @@ async fn strike(
         "{name} meets a fault at request {nth}: {fault}"
     ));
     let started = Instant::now();
-    let result = stage.call(handle, operation).await;
+    let known = stage.outcome(handle, operation).await;
     let took = started.elapsed();
     let struck = injector.has_struck();
     injector.heal().await;
@@ -206,20 +206,15 @@ async fn strike(
         format!("{name} to end within its timeout, 5 s by default (ERR-4)"),
         format!("{took:?}"),
     )?;
-    let known = match result.map_err(|error| (error.kind(), error)) {
-        Ok(()) => Known::Succeeded,
-        Err((ErrorKind::Ambiguous, _)) if name.writes() => Known::Nothing,
-        Err((ErrorKind::BackendUnavailable | ErrorKind::Failed, _)) => Known::Failed,
-        Err((kind, error)) => {
-            return Err(broken(
-                format!(
-                    "Ok, Err(BackendUnavailable), Err(Failed), or for a write Err(Ambiguous), of \
-                     {name} where {fault} (ERR-2, ERR-3)"
-                ),
-                format!("Err({kind}): {error}"),
-            ));
-        }
-    };
+    let known = known.map_err(|error| {
+        broken(
+            format!(
+                "Ok, Err(BackendUnavailable), Err(Failed), or for a write Err(Ambiguous), of {name} \
+                 where {fault} (ERR-2, ERR-3)"
+            ),
+            format!("Err({}): {error}", error.kind()),
+        )
+    })?;
     if struck {
         t.tally().cut_points(1);
     }

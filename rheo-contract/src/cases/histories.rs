@@ -34,13 +34,13 @@ pub(crate) const CASES: &[Case] = &[
 ];
 
 const QUIET: Mix = Mix {
-    append: 4,
+    append: 5,
     groups: 1,
-    fetch: 4,
-    settle: 4,
+    fetch: 8,
+    settle: 10,
     replay: 0,
     reset: 0,
-    time: 1,
+    time: 2,
     query: 0,
     handles: 0,
 };
@@ -48,10 +48,10 @@ const QUIET: Mix = Mix {
 /// Sequences, routing, ids, and what queries find of it.
 async fn random_appends_and_queries_agree_with_the_model(t: Fixture) -> Outcome {
     const MIX: Mix = Mix {
-        append: 6,
-        fetch: 1,
-        settle: 1,
-        query: 6,
+        append: 10,
+        fetch: 2,
+        settle: 2,
+        query: 12,
         ..QUIET
     };
     play(&t, &MIX).await
@@ -65,9 +65,9 @@ async fn random_deliveries_agree_with_the_model(t: Fixture) -> Outcome {
 /// Consumers that die, and events that kill them.
 async fn random_expiries_agree_with_the_model(t: Fixture) -> Outcome {
     const MIX: Mix = Mix {
-        append: 2,
-        fetch: 6,
-        settle: 3,
+        append: 3,
+        fetch: 8,
+        settle: 6,
         time: 6,
         ..QUIET
     };
@@ -77,10 +77,9 @@ async fn random_expiries_agree_with_the_model(t: Fixture) -> Outcome {
 /// Operators who go back while consumers are at work.
 async fn random_replays_and_resets_agree_with_the_model(t: Fixture) -> Outcome {
     const MIX: Mix = Mix {
-        append: 3,
         replay: 2,
-        reset: 2,
-        time: 2,
+        reset: 1,
+        time: 3,
         ..QUIET
     };
     play(&t, &MIX).await
@@ -89,10 +88,9 @@ async fn random_replays_and_resets_agree_with_the_model(t: Fixture) -> Outcome {
 /// The same through two handles that take turns.
 async fn random_histories_of_two_handles_agree_with_the_model(t: Fixture) -> Outcome {
     const MIX: Mix = Mix {
-        replay: 1,
+        replay: 2,
         reset: 1,
-        time: 3,
-        handles: 6,
+        handles: 8,
         ..QUIET
     };
     play(&t, &MIX).await

@@ -85,6 +85,8 @@ pub(crate) enum How {
     RetryLater,
     Reject,
     Renew,
+    /// For a brief while.
+    RenewBriefly,
 }
 
 /// How time passes.
@@ -136,11 +138,12 @@ impl Mix {
             ])
         };
         let how = Union::new_weighted(vec![
-            (4, Just(How::Ack)),
+            (3, Just(How::Ack)),
             (3, Just(How::Retry)),
             (2, Just(How::RetryLater)),
             (2, Just(How::Reject)),
             (2, Just(How::Renew)),
+            (2, Just(How::RenewBriefly)),
         ]);
         let place = Union::new(vec![
             any::<u8>().prop_map(Place::Partition).boxed(),
@@ -150,7 +153,7 @@ impl Mix {
             (2, Just(Time::Moment)),
             (2, Just(Time::Half)),
             (4, Just(Time::Brief)),
-            (1, Just(Time::Hour)),
+            (2, Just(Time::Hour)),
             (1, Just(Time::Back)),
         ]);
         let append = (number(), 1..5_u8, place, proptest::bool::weighted(0.1)).prop_map(

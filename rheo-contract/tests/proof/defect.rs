@@ -13,10 +13,22 @@ use rheo_core::{
     async_trait,
 };
 
+use crate::journal::{Beside, Journal};
+
 /// The backend underneath, which is right.
 pub(crate) struct Real {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) clock: Arc<dyn Clock>,
+    /// The same without a line to it: calls do not wait, and are not written down.
+    pub(crate) store: Arc<dyn Backend>,
+    /// What was done in the store, by all handles.
+    pub(crate) journal: Arc<Journal>,
+    /// What a defect keeps in the store.
+    pub(crate) beside: Arc<Beside>,
+    /// Which handle this is.
+    pub(crate) handle: usize,
+    /// How many connections it has.
+    pub(crate) pool: usize,
 }
 
 impl Real {

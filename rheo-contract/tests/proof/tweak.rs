@@ -5,12 +5,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rheo_core::{
-    Error, FetchOptions, GroupName, GroupOptions, Lease, LeaseDuration, LeaseId, Partition, Reason,
-    Replay, ResetOptions, Result, RetryOptions, RetryOutcome, Sequence, StreamName, Timestamp,
-    async_trait,
+    Error, FetchOptions, GroupName, GroupOptions, Lease, LeaseDuration, LeaseId, Reason, Replay,
+    ResetOptions, Result, RetryOptions, RetryOutcome, StreamName, Timestamp, async_trait,
 };
 
 use crate::defect::{Defect, Real};
+pub(crate) use crate::journal::{Place, place_of};
 
 /// What is done with a lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -208,15 +208,6 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Makes a lease one that nobody holds.
 pub(crate) fn void(lease: &mut Lease) {
     lease.lease_id = LeaseId::new("void");
-}
-
-/// What a lease names: whose claim of what it is.
-pub(crate) type Place = (StreamName, GroupName, Partition, Sequence);
-
-pub(crate) fn place_of(lease: &Lease) -> Place {
-    let event = &lease.event;
-    let (stream, group) = (event.stream.clone(), lease.group.clone());
-    (stream, group, event.partition, event.sequence)
 }
 
 /// The claims that were handed out, in their order.

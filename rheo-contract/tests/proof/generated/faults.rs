@@ -1,0 +1,434 @@
+//! Defects that need a network that fails: an outcome told wrong, a request too many, a half effect.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
+use std::time::Duration;
+
+use rheo_core::{Cause, DeadLetter, Error, NewEvent, Result, StreamName};
+
+use crate::book::held;
+use crate::defect::Real;
+use crate::faulty::{Faulty, faulty};
+use crate::generated::spoils::spoils;
+use crate::link::{LOST, REFUSED, TIMED_OUT};
+
+pub(crate) const FAULTY: &[Faulty] = &[
+    faulty! {
+        LostReplyIsAFailure: "an ack whose reply is lost is Failed",
+        says: "of [None]",
+        kills: ["faults::ERR-2::a_lost_reply_is_told_as_it_is"],
+    },
+    faulty! {
+        LostReplyIsAnOutage: "an append whose reply is lost is BackendUnavailable",
+        says: "of [None]",
+        kills: ["faults::ERR-2::a_lost_reply_is_told_as_it_is"],
+    },
+    faulty! {
+        LostAckIsSentAgain: "an ack whose reply is lost is sent again",
+        says: "Err(StaleLease)",
+        kills: ["faults::ERR-2::a_lost_reply_is_told_as_it_is"],
+    },
+    faulty! {
+        LostAppendIsSentAgain: "an append whose reply is lost is sent again",
+        says: "Err(AlreadyExists)",
+        kills: ["faults::ERR-2::a_lost_reply_is_told_as_it_is"],
+    },
+    faulty! {
+        LostRejectIsTakenForDone: "a reject without an answer is Ok",
+        says: "of [Whole]",
+        kills: ["faults::ERR-1::a_request_that_is_cut_off_has_no_half_effect"],
+    },
+    faulty! {
+        BatchIsTwoRequests: "a batch of events is sent in two halves",
+        says: "of [None, Part, Whole]",
+        kills: ["faults::ERR-1::a_request_that_is_cut_off_has_no_half_effect"],
+    },
+    faulty! {
+        DeadLetterIsARequestOfItsOwn: "a reject writes the dead letter with one request and settles with another",
+        says: "the dead letters",
+        kills: ["faults::ERR-1::a_request_that_is_cut_off_has_no_half_effect"],
+    },
+    faulty! {
+        ReplayIsARequestPerKind: "a replay reopens what is dead with one request and the rest with another",
+        says: "of [None",
+        kills: ["faults::ERR-1::a_request_that_is_cut_off_has_no_half_effect"],
+    },
+    faulty! {
+        LagMayBeAmbiguous: "a lag whose connection is lost is Ambiguous",
+        says: "Err(Ambiguous)",
+        kills: ["faults::ERR-3::reads_are_never_ambiguous"],
+    },
+    faulty! {
+        DeadLettersMayBeAmbiguous: "dead letters whose connection is lost are Ambiguous",
+        says: "Err(Ambiguous)",
+        kills: ["faults::ERR-3::reads_are_never_ambiguous"],
+    },
+    faulty! {
+        RefusedCallsUseUpThePool: "each call whose connection is refused costs a place in the pool for ever",
+        says: "the handle to work again",
+        kills: ["faults::ERR-5::after_an_outage_the_same_handle_works"],
+    },
+    faulty! {
+        RefusedAppendsAreSentLater: "an append that was refused is sent when the store is back",
+        says: "of [None]",
+        kills: ["faults::ERR-5::after_an_outage_the_same_handle_works"],
+    },
+    faulty! {
+        WaitsForTooLong: "a group's dead letters are waited for eight times as long as the timeout",
+        says: "to end within its timeout",
+        kills: ["faults::ERR-4::a_frozen_store_ends_in_a_timeout"],
+    },
+    faulty! {
+        TimeoutIsAFailure: "a retry without an answer in time is Failed",
+        says: "of [None]",
+        kills: ["faults::ERR-4::a_frozen_store_ends_in_a_timeout"],
+    },
+    faulty! {
+        TimeoutOfAReadIsAmbiguous: "a read without an answer in time is Ambiguous",
+        says: "Err(Ambiguous)",
+        kills: ["faults::ERR-4::a_frozen_store_ends_in_a_timeout"],
+    },
+    faulty! {
+        SlowAnswersAreTakenForNone: "a settle that takes some time is given up",
+        says: "to succeed, since nothing was cut",
+        kills: ["faults::ERR-4::a_slow_store_is_waited_for"],
+    },
+    faulty! {
+        SlowAppendIsSentAgain: "an append that takes some time is sent again",
+        says: "Err(AlreadyExists)",
+        kills: ["faults::ERR-4::a_slow_store_is_waited_for"],
+    },
+];
+
+/// Whether an error says that.
+fn is(error: &Error, why: &str) -> bool {
+    match error {
+        Error::Ambiguous(cause) | Error::BackendUnavailable(cause) => cause.as_str() == why,
+        _ => false,
+    }
+}
+
+/// What is not known is told as something else.
+fn told<T>(answer: Result<T>, otherwise: fn(Cause) -> Error) -> Result<T> {
+    match answer {
+        Err(Error::Ambiguous(cause)) => Err(otherwise(cause)),
+        answer => answer,
+    }
+}
+
+#[derive(Default)]
+struct LostReplyIsAFailure;
+
+spoils! { LostReplyIsAFailure {
+    ack(self, real, lease) {
+        told(real.backend.ack(lease).await, Error::Failed)
+    }
+} }
+
+#[derive(Default)]
+struct LostReplyIsAnOutage;
+
+spoils! { LostReplyIsAnOutage {
+    append_batch(self, real, stream, events) {
+        told(real.backend.append_batch(stream, events).await, Error::BackendUnavailable)
+    }
+} }
+
+#[derive(Default)]
+struct LostAckIsSentAgain;
+
+spoils! { LostAckIsSentAgain {
+    ack(self, real, lease) {
+        match real.backend.ack(lease).await {
+            Err(Error::Ambiguous(_)) => real.backend.ack(lease).await,
+            acked => acked,
+        }
+    }
+} }
+
+#[derive(Default)]
+struct LostAppendIsSentAgain;
+
+spoils! { LostAppendIsSentAgain {
+    append_batch(self, real, stream, events) {
+        match real.backend.append_batch(stream, events.clone()).await {
+            Err(Error::Ambiguous(_)) => real.backend.append_batch(stream, events).await,
+            appended => appended,
+        }
+    }
+} }
+
+#[derive(Default)]
+struct LostRejectIsTakenForDone;
+
+spoils! { LostRejectIsTakenForDone {
+    reject(self, real, lease, reason) {
+        match real.backend.reject(lease, reason).await {
+            Err(Error::Ambiguous(_)) => Ok(()),
+            rejected => rejected,
+        }
+    }
+} }
+
+#[derive(Default)]
+struct BatchIsTwoRequests;
+
+spoils! { BatchIsTwoRequests {
+    append_batch(self, real, stream, events) {
+        // A batch that is refused is refused whole.
+        let log = crate::book::log_of(real, stream).await;
+        let is_new = |event: &NewEvent| event.id.is_some_and(|id| log.iter().all(|other| other.id != id));
+        if events.len() != 4 || !events.iter().all(is_new) || events[0].id == events[1].id {
+            return real.backend.append_batch(stream, events).await;
+        }
+        let mut first = events;
+        let second = first.split_off(2);
+        let mut appended = real.backend.append_batch(stream, first).await?;
+        let second = real.backend.append_batch(stream, second).await;
+        appended.extend(second.map_err(|error| Error::Ambiguous(Cause::new(error.to_string())))?);
+        Ok(appended)
+    }
+} }
+
+/// Dead letters that were written before their settle.
+type Written = Mutex<Vec<DeadLetter>>;
+
+#[derive(Default)]
+struct DeadLetterIsARequestOfItsOwn;
+
+spoils! { DeadLetterIsARequestOfItsOwn {
+    reject(self, real, lease, reason) {
+        real.backend.ping().await?;
+        let letter = DeadLetter {
+            event: lease.event.clone(),
+            group: lease.group.clone(),
+            attempt: lease.attempt,
+            reason: reason.clone(),
+            dead_at: real.now(),
+        };
+        let written = real.beside.of::<Written>();
+        held(&written).push(letter.clone());
+        let rejected = real.backend.reject(lease, reason).await;
+        if !rejected.as_ref().is_err_and(|error| is(error, LOST)) {
+            held(&written).retain(|other| *other != letter);
+        }
+        rejected
+    }
+    dead_letters(self, real, stream, group, options) {
+        let mut letters = real.backend.dead_letters(stream, group, options).await?;
+        let written = real.beside.of::<Written>();
+        for letter in held(&written).iter().filter(|l| l.event.stream == *stream && l.group == *group) {
+            if letters.iter().all(|other| other.event.id != letter.event.id) {
+                letters.push(letter.clone());
+            }
+        }
+        letters.sort_by_key(|letter| (letter.event.partition, letter.event.sequence));
+        Ok(letters)
+    }
+} }
+
+#[derive(Default)]
+struct ReplayIsARequestPerKind;
+
+spoils! { ReplayIsARequestPerKind {
+    replay(self, real, stream, group, replay) {
+        let dead = crate::book::all_dead(real, stream, group).await?;
+        let reopened = real.journal.reopened_by(stream, group, replay);
+        let ids = dead.iter().map(|letter| letter.event.id);
+        let ids: Vec<_> = ids.filter(|id| reopened.iter().any(|(lease, _)| lease.event.id == *id)).collect();
+        if !ids.is_empty() {
+            real.backend.replay(stream, group, &rheo_core::Replay::Events(ids)).await?;
+        }
+        real.backend.replay(stream, group, replay).await
+    }
+} }
+
+/// A read that is told as a write would be.
+fn ambiguous<T>(answer: Result<T>, why: &str) -> Result<T> {
+    answer.map_err(|error| match error {
+        Error::BackendUnavailable(cause) if cause.as_str() == why => Error::Ambiguous(cause),
+        error => error,
+    })
+}
+
+#[derive(Default)]
+struct LagMayBeAmbiguous;
+
+spoils! { LagMayBeAmbiguous {
+    lag(self, real, stream, group) {
+        ambiguous(real.backend.lag(stream, group).await, LOST)
+    }
+} }
+
+#[derive(Default)]
+struct DeadLettersMayBeAmbiguous;
+
+spoils! { DeadLettersMayBeAmbiguous {
+    dead_letters(self, real, stream, group, options) {
+        ambiguous(real.backend.dead_letters(stream, group, options).await, LOST)
+    }
+} }
+
+/// Places that are used up.
+#[derive(Default)]
+struct RefusedCallsUseUpThePool(AtomicUsize);
+
+impl RefusedCallsUseUpThePool {
+    async fn with_one<T>(
+        &self,
+        real: &Real,
+        call: impl Future<Output = Result<T>> + Send,
+    ) -> Result<T> {
+        if self.0.load(Ordering::SeqCst) >= real.pool {
+            return Err(Error::BackendUnavailable(Cause::new(
+                "no connection is free",
+            )));
+        }
+        let answer = call.await;
+        if answer.as_ref().is_err_and(|error| is(error, REFUSED)) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+        answer
+    }
+}
+
+spoils! { RefusedCallsUseUpThePool {
+    ping(self, real) {
+        self.with_one(real, real.backend.ping()).await
+    }
+    read(self, real, stream, options) {
+        self.with_one(real, real.backend.read(stream, options)).await
+    }
+    append_batch(self, real, stream, events) {
+        self.with_one(real, real.backend.append_batch(stream, events)).await
+    }
+    fetch(self, real, stream, group, options) {
+        self.with_one(real, real.backend.fetch(stream, group, options)).await
+    }
+    renew(self, real, lease, duration) {
+        self.with_one(real, real.backend.renew(lease, duration)).await
+    }
+    ack(self, real, lease) {
+        self.with_one(real, real.backend.ack(lease)).await
+    }
+    retry(self, real, lease, options) {
+        self.with_one(real, real.backend.retry(lease, options)).await
+    }
+    reject(self, real, lease, reason) {
+        self.with_one(real, real.backend.reject(lease, reason)).await
+    }
+    lag(self, real, stream, group) {
+        self.with_one(real, real.backend.lag(stream, group)).await
+    }
+    replay(self, real, stream, group, replay) {
+        self.with_one(real, real.backend.replay(stream, group, replay)).await
+    }
+    reset_group(self, real, stream, group, options) {
+        self.with_one(real, real.backend.reset_group(stream, group, options)).await
+    }
+    dead_letters(self, real, stream, group, options) {
+        self.with_one(real, real.backend.dead_letters(stream, group, options)).await
+    }
+    group_info(self, real, stream, group) {
+        self.with_one(real, real.backend.group_info(stream, group)).await
+    }
+} }
+
+/// Appends that wait for the store.
+#[derive(Default)]
+struct RefusedAppendsAreSentLater(Mutex<Vec<(StreamName, Vec<NewEvent>)>>);
+
+spoils! { RefusedAppendsAreSentLater {
+    append_batch(self, real, stream, events) {
+        let appended = real.backend.append_batch(stream, events.clone()).await;
+        if appended.as_ref().is_err_and(|error| is(error, REFUSED)) {
+            held(&self.0).push((stream.clone(), events));
+        }
+        appended
+    }
+    ping(self, real) {
+        real.backend.ping().await?;
+        let waiting = std::mem::take(&mut *held(&self.0));
+        for (stream, events) in waiting {
+            real.backend.append_batch(&stream, events).await?;
+        }
+        Ok(())
+    }
+} }
+
+#[derive(Default)]
+struct WaitsForTooLong;
+
+spoils! { WaitsForTooLong {
+    dead_letters(self, real, stream, group, options) {
+        let letters = real.backend.dead_letters(stream, group, options).await;
+        if letters.as_ref().is_err_and(|error| is(error, TIMED_OUT)) {
+            tokio::time::sleep(Duration::from_millis(8_200)).await;
+        }
+        letters
+    }
+} }
+
+#[derive(Default)]
+struct TimeoutIsAFailure;
+
+spoils! { TimeoutIsAFailure {
+    retry(self, real, lease, options) {
+        told(real.backend.retry(lease, options).await, Error::Failed)
+    }
+} }
+
+#[derive(Default)]
+struct TimeoutOfAReadIsAmbiguous;
+
+spoils! { TimeoutOfAReadIsAmbiguous {
+    read(self, real, stream, options) {
+        ambiguous(real.backend.read(stream, options).await, TIMED_OUT)
+    }
+} }
+
+/// How often a call may be waited for until it is taken for lost: by far not as often as a slow store
+/// makes it, and more than any other.
+const WAITS: usize = 10;
+
+/// What the call gives, if it does so before it was waited for too often.
+async fn in_time<T>(call: impl Future<Output = T> + Send) -> Option<T> {
+    let mut call = pin!(call);
+    let mut left = WAITS;
+    poll_fn(move |context| match call.as_mut().poll(context) {
+        Poll::Ready(answer) => Poll::Ready(Some(answer)),
+        Poll::Pending if left == 0 => Poll::Ready(None),
+        Poll::Pending => {
+            left -= 1;
+            Poll::Pending
+        }
+    })
+    .await
+}
+
+#[derive(Default)]
+struct SlowAnswersAreTakenForNone;
+
+spoils! { SlowAnswersAreTakenForNone {
+    ack(self, real, lease) {
+        let lost = || Err(Error::Ambiguous(Cause::new(TIMED_OUT)));
+        in_time(real.backend.ack(lease)).await.unwrap_or_else(lost)
+    }
+} }
+
+#[derive(Default)]
+struct SlowAppendIsSentAgain;
+
+spoils! { SlowAppendIsSentAgain {
+    append_batch(self, real, stream, events) {
+        let mut call = pin!(real.backend.append_batch(stream, events.clone()));
+        if let Some(appended) = in_time(call.as_mut()).await {
+            return appended;
+        }
+        let _ = call.await;
+        real.backend.append_batch(stream, events).await
+    }
+} }

@@ -1,0 +1,129 @@
+//! Ways to do in a store what no backend may do.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rheo_core::{
+    Event, FetchOptions, Lease, LeaseDuration, Partitions, Replay, Result, RetryOptions, StreamName,
+};
+use tokio::task::yield_now;
+
+use crate::book::held;
+use crate::defect::Real;
+use crate::journal::What;
+
+/// Lets others get in.
+pub(crate) async fn pause(times: usize) {
+    for _ in 0..times {
+        yield_now().await;
+    }
+}
+
+/// A fetch from the partition of an event.
+fn from_its_partition(lease: &Lease) -> FetchOptions {
+    FetchOptions::new(lease.consumer.clone())
+        .with_partitions(Partitions::only([lease.event.partition]))
+}
+
+/// Takes a current claim away from its holder: claims until its event is among the claims.
+pub(crate) async fn taken_over(
+    real: &Real,
+    lease: &Lease,
+    duration: LeaseDuration,
+) -> Result<Vec<Lease>> {
+    let (stream, group) = (&lease.event.stream, &lease.group);
+    real.store.retry(lease, &RetryOptions::new()).await?;
+    let options = from_its_partition(lease)
+        .with_limit(1)
+        .with_lease_duration(duration);
+    let mut taken = Vec::new();
+    loop {
+        let claimed = real.store.fetch(stream, group, &options).await?;
+        let is_over = claimed.is_empty() || claimed.iter().any(|c| c.event.id == lease.event.id);
+        let noted = claimed.iter().cloned();
+        let noted = noted.map(|claim| (claim, What::Claimed)).collect();
+        real.journal.note(real.handle, noted);
+        taken.extend(claimed);
+        if is_over {
+            return Ok(taken);
+        }
+    }
+}
+
+/// Claims an event that was reopened, if it still is open; what else that claims is given back as new.
+pub(crate) async fn claimed_again(real: &Real, lease: &Lease) -> Result<Option<Lease>> {
+    let (stream, group) = (&lease.event.stream, &lease.group);
+    let options = from_its_partition(lease).with_limit(u32::MAX);
+    let claimed = real.store.fetch(stream, group, &options).await?;
+    let (mut target, others): (Vec<_>, Vec<_>) = claimed
+        .into_iter()
+        .partition(|claim| claim.event.id == lease.event.id);
+    let others = others.iter().map(|claim| claim.event.id).collect();
+    let replay = Replay::Events(others);
+    real.store.replay(stream, group, &replay).await?;
+    Ok(target.pop())
+}
+
+/// Makes sure that the event of a current lease is not delivered any more.
+pub(crate) async fn lose(real: &Real, lease: &Lease) -> Result<()> {
+    let year = LeaseDuration::new(Duration::from_secs(365 * 24 * 3_600))?;
+    real.store.renew(lease, year).await.map(drop)
+}
+
+/// Makes an event new for a group.
+pub(crate) async fn reopen(real: &Real, lease: &Lease) -> Result<()> {
+    let replay = Replay::Events(vec![lease.event.id]);
+    let (stream, group) = (&lease.event.stream, &lease.group);
+    real.store.replay(stream, group, &replay).await?;
+    let reopened = vec![(lease.clone(), What::Reopened)];
+    real.journal.note(real.handle, reopened);
+    Ok(())
+}
+
+/// Things that are under way, as all handles see them.
+pub(crate) struct UnderWay<T>(Arc<Mutex<Vec<T>>>);
+
+impl<T> Default for UnderWay<T> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl<T: Clone + PartialEq> UnderWay<T> {
+    /// It is under way until the guard is dropped.
+    pub(crate) fn begin(&self, thing: T) -> Guard<T> {
+        held(&self.0).push(thing.clone());
+        Guard(Arc::clone(&self.0), thing)
+    }
+
+    pub(crate) fn has(&self, thing: &T) -> bool {
+        held(&self.0).contains(thing)
+    }
+}
+
+/// Ends what is under way.
+pub(crate) struct Guard<T: PartialEq>(Arc<Mutex<Vec<T>>>, T);
+
+impl<T: PartialEq> Drop for Guard<T> {
+    fn drop(&mut self) {
+        let mut all = held(&self.0);
+        if let Some(at) = all.iter().position(|thing| *thing == self.1) {
+            all.remove(at);
+        }
+    }
+}
+
+/// Whether anything is there in a stream's partitions, by partition.
+pub(crate) async fn first_events(real: &Real, stream: &StreamName) -> Vec<Option<Event>> {
+    let mut first = Vec::new();
+    for partition in (0..).map(rheo_core::Partition::new) {
+        let options = rheo_core::ReadOptions::new()
+            .with_partition(partition)
+            .with_limit(1);
+        match real.store.read(stream, &options).await {
+            Ok(mut events) => first.push(events.pop()),
+            Err(_) => break,
+        }
+    }
+    first
+}
