@@ -10,7 +10,7 @@ use rheo_core::{
 };
 use tokio::task::JoinSet;
 
-use crate::expect::{Failure, Outcome, broken, expect, expect_error};
+use crate::expect::{Outcome, broken, expect, expect_error};
 use crate::recorder::Recorder;
 use crate::scene::Group;
 
@@ -138,9 +138,8 @@ impl Target {
             }
         }
         while let Some(called) = calls.join_next().await {
-            let (operation, results) = called.map_err(|error| {
-                Failure::Undecided(format!("a call in a task of its own did not end: {error}"))
-            })?;
+            let (operation, results) =
+                called.map_err(|error| broken("each call to end without a panic", error))?;
             let leases = if is_batch(operation) {
                 self.leases.len()
             } else {

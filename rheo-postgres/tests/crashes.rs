@@ -5,8 +5,12 @@
 //! with it it is such a run, whose workers inherit the defect.
 
 #[path = "../../rheo-contract/tests/proof/defect.rs"]
+#[expect(dead_code, reason = "the proof uses the rest of it")]
 mod defect;
 mod harness;
+#[path = "../../rheo-contract/tests/proof/journal.rs"]
+#[expect(dead_code, reason = "the proof uses the rest of it")]
+mod journal;
 
 use std::env;
 use std::net::SocketAddr;
@@ -146,9 +150,15 @@ struct Broken {
 
 impl Broken {
     fn wrapped(&self, opened: Opened, clock: Arc<dyn Clock>) -> Opened {
+        let backend = opened?;
         let real = Real {
-            backend: opened?,
+            store: Arc::clone(&backend),
+            backend,
             clock,
+            journal: Arc::default(),
+            beside: Arc::default(),
+            handle: 0,
+            pool: 1,
         };
         Ok(Arc::new(Wrapped {
             real,
