@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +27,15 @@ pub enum Budget {
 impl Budget {
     /// The names, as settings and options spell them.
     pub const NAMES: [&str; 3] = ["quick", "default", "long"];
+
+    /// That long at the default.
+    pub(crate) fn time(self, at_default: Duration) -> Duration {
+        match self {
+            Self::Quick => at_default / 4,
+            Self::Default => at_default,
+            Self::Long => at_default * 20,
+        }
+    }
 
     /// How many times as long a case may take as by default.
     pub(crate) fn patience(self) -> u32 {

@@ -43,8 +43,10 @@ pub(crate) const CASES: &[Case] = &[
 ];
 
 /// The most requests of one operation at which a fault strikes.
-const MOST_REQUESTS: usize = 20;
-/// The same where each costs a timeout, which all operations wait for at once.
+const MOST_REQUESTS: usize = 16;
+/// How often in a row a fault may strike and the operation succeed all the same, before it is left.
+const MOST_UNHARMED: u32 = 5;
+/// The most requests where each costs a timeout, which all operations wait for at once.
 const MOST_FROZEN: usize = 4;
 /// The default operation timeout, and room for a machine that is busy.
 const TIMEOUT: Duration = Duration::from_secs(5 + 3);
@@ -131,7 +133,9 @@ fn exercised(tried: bool) -> Outcome {
 /// Lets a fault strike at each request of some operations; false where the injector has no such fault.
 async fn strike_at(t: &Fixture, fault: Fault, at: impl Fn(&Interrupted) -> bool) -> Outcome<bool> {
     let (handle, injector) = t.faulty_handle().await?;
-    for operation in Interrupted::all(&t.capabilities()).into_iter().filter(at) {
+    let operations = Interrupted::all(&t.capabilities());
+    for operation in operations.into_iter().filter(at) {
+        let mut unharmed = 0;
         for nth in 1..=u32::try_from(t.budget().times(MOST_REQUESTS)).unwrap_or(u32::MAX) {
             t.forget_history();
             let Some(strike) = strike(t, &handle, &injector, operation, fault, nth).await? else {
@@ -140,6 +144,15 @@ async fn strike_at(t: &Fixture, fault: Fault, at: impl Fn(&Interrupted) -> bool)
             strike.expect_whole_or_none_and_the_rest(t).await?;
             // These do not strike at a request.
             if !strike.struck || matches!(fault, Fault::Refuse | Fault::Slow) {
+                break;
+            }
+            // What it strikes now may be somebody else's: the heartbeat of a driver, say.
+            unharmed = if strike.known == Known::Succeeded {
+                unharmed + 1
+            } else {
+                0
+            };
+            if unharmed == MOST_UNHARMED {
                 break;
             }
         }
@@ -151,6 +164,8 @@ async fn strike_at(t: &Fixture, fault: Fault, at: impl Fn(&Interrupted) -> bool)
 struct Strike {
     stage: Stage,
     handle: Recorder,
+    /// Held, since its end ends the way to the store.
+    _injector: Arc<dyn FaultInjector>,
     operation: Interrupted,
     known: Known,
     struck: bool,
@@ -229,6 +244,7 @@ async fn strike(
     Ok(Some(Strike {
         stage,
         handle: handle.clone(),
+        _injector: Arc::clone(injector),
         operation,
         known,
         struck,
