@@ -22,7 +22,7 @@ pub struct Settings {
     /// `RHEO_AUDIT=1`, default no.
     pub audit: bool,
     /// How long one case may take; `RHEO_DEADLINE` in seconds, default 30. Cases that generate what
-    /// they try get four times that, and twenty times as much again with the budget `long`.
+    /// they try get six times that, and twenty times as much again with the budget `long`.
     pub deadline: Duration,
     /// How much of what is generated is tried; `RHEO_BUDGET`, `quick`, `default` or `long`.
     pub budget: Budget,

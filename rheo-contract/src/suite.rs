@@ -237,7 +237,7 @@ impl Suite {
             tally: Arc::clone(&self.tally),
         };
         // What generates what it tries takes longer than a story of ten calls.
-        let deadline = self.settings.deadline * if case.is_generated() { 4 } else { 1 };
+        let deadline = self.settings.deadline * if case.is_generated() { 6 } else { 1 };
         self.on_a_thread(deadline * self.settings.budget.patience(), async move {
             let clock = match harness.clock_control() {
                 ClockControl::Suite => SuiteClock::manual()?,

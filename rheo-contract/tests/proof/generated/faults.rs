@@ -19,7 +19,10 @@ pub(crate) const FAULTY: &[Faulty] = &[
     faulty! {
         LostReplyIsAFailure: "an ack whose reply is lost is Failed",
         says: "of [None]",
-        kills: ["faults::ERR-2::a_lost_reply_is_told_as_it_is"],
+        kills: [
+            "faults::ERR-2::a_lost_reply_is_told_as_it_is",
+            "faults::ERR-2::a_reply_that_breaks_off_is_no_reply",
+        ],
     },
     faulty! {
         LostReplyIsAnOutage: "an append whose reply is lost is BackendUnavailable",
