@@ -228,7 +228,7 @@ fn a_failure_reads_like_a_bug_report() {
     assert_eq!(lines[1], "expected: Err(StaleLease)");
     assert_eq!(lines[2], "seen:     Ok");
     assert!(
-        lines[3].starts_with("after:    6. ack(p0#1 "),
+        lines[3].starts_with("after:    8. ack(p0#1 "),
         "{}",
         reason(&result)
     );

@@ -135,7 +135,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
 
 fn tests(servers: &Servers) -> Result<()> {
     let mut command = cargo::cargo()?;
-    command.args(["test", "--workspace"]);
+    command.args(["test", "--workspace", "--no-fail-fast"]);
     for backend in &servers.missing {
         command.args(["--exclude", backend.package]);
     }
