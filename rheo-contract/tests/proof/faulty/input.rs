@@ -134,7 +134,7 @@ pub(super) const FAULTY: &[Faulty] = &[
     },
     faulty! {
         MissingStreamIsMissingGroup: "without the stream, fetch says that the group is missing",
-        says: "fetch to give Err(StreamNotFound)",
+        says: "to give Err(StreamNotFound)",
         kills: [
             "input::ERR-6::the_stream_is_looked_up_before_the_group",
             "delivery::ERR-6::a_missing_stream_is_noticed_before_its_group",
@@ -144,7 +144,7 @@ pub(super) const FAULTY: &[Faulty] = &[
     },
     faulty! {
         MissingGroupIsMade: "fetch makes a group that is not there",
-        says: "fetch to give Err(GroupNotFound)",
+        says: "to give Err(GroupNotFound)",
         kills: [
             "input::ERR-6::a_missing_group_is_named",
             "delivery::DLV-2::a_start_beyond_the_high_watermark_is_invalid",
