@@ -49,7 +49,7 @@ pub(crate) const CASES: &[Case] = &[
 /// The most requests of one operation at which a fault strikes.
 const MOST_REQUESTS: usize = 16;
 /// How often in a row a fault may strike and the operation succeed all the same, before it is left.
-const MOST_UNHARMED: u32 = 5;
+const MOST_UNHARMED: u32 = 10;
 /// The most requests where each costs a timeout, which all operations wait for at once.
 const MOST_FROZEN: usize = 4;
 /// The default operation timeout, and room for a machine that is busy.

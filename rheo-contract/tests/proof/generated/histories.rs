@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use rheo_core::{
-    Direction, Error, FetchOptions, GroupName, Lag, Lease, MaxAttempts, Partitions, Reason,
-    StreamName,
+    Error, FetchOptions, GroupName, Lag, Lease, MaxAttempts, Partitions, Reason, StreamName,
 };
 
 use crate::book::{held, log_of};
@@ -19,11 +18,6 @@ pub(crate) const FAULTY: &[Faulty] = &[
     faulty! {
         OnlyTheLastIdsAreKnown: "of the ids of a stream only the last five are known: an older one is taken for a repeat that went well",
         says: "Err(AlreadyExists)",
-        kills: ["histories::LOG-5::random_appends_and_queries_agree_with_the_model"],
-    },
-    faulty! {
-        DescendingAndSequenceMeet: "a descending query takes `after_sequence` for inclusive",
-        says: "the events of the query",
         kills: ["histories::LOG-5::random_appends_and_queries_agree_with_the_model"],
     },
     faulty! {
@@ -80,19 +74,6 @@ spoils! { OnlyTheLastIdsAreKnown {
             }
         }
         appended
-    }
-} }
-
-#[derive(Default)]
-struct DescendingAndSequenceMeet;
-
-spoils! { DescendingAndSequenceMeet {
-    query(self, real, stream, query) {
-        let mut query = query.clone();
-        if query.order.direction == Direction::Descending {
-            query.after_sequence = query.after_sequence.map(|after| after.previous());
-        }
-        real.backend.query(stream, &query).await
     }
 } }
 
