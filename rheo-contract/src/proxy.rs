@@ -16,9 +16,11 @@ use crate::faults::{Fault, FaultInjector};
 
 /// How much is forwarded at once, at most: more than any request of the suite's usual cases.
 const CHUNK: usize = 64 * 1_024;
-/// A slow store's pieces, and the pause after each.
+/// A slow store's pieces, the pause after each, and how many there are: a bound, since what a handle waits
+/// for, it need not wait for long.
 const PIECE: usize = 512;
 const PAUSE: Duration = Duration::from_millis(5);
+const PAUSES: u32 = 30;
 
 /// Forwards between its address and a store's.
 pub(crate) struct Proxy {
@@ -43,7 +45,16 @@ struct Plan {
     left: u32,
     struck: bool,
     refusing: bool,
-    slow: bool,
+    /// Pauses to come of a slow store.
+    pauses: u32,
+}
+
+impl Plan {
+    fn pauses_now(&mut self) -> bool {
+        let pauses = self.pauses > 0;
+        self.pauses = self.pauses.saturating_sub(1);
+        pauses
+    }
 }
 
 /// What becomes of a request.
@@ -111,7 +122,7 @@ impl FaultInjector for Proxy {
                 self.shared.end_connections();
             }
             Fault::Slow => {
-                plan.slow = true;
+                plan.pauses = PAUSES;
                 plan.struck = true;
             }
             _ => {}
@@ -258,12 +269,12 @@ async fn thaw(shared: &Shared) {
 }
 
 async fn pass_on(bytes: &[u8], to: &mut OwnedWriteHalf, shared: &Shared) -> io::Result<()> {
-    if !shared.plan().slow {
-        return to.write_all(bytes).await;
-    }
-    for piece in bytes.chunks(PIECE) {
+    let mut rest = bytes;
+    while !rest.is_empty() && shared.plan().pauses_now() {
+        let (piece, after) = rest.split_at(rest.len().min(PIECE));
         to.write_all(piece).await?;
         tokio::time::sleep(PAUSE).await;
+        rest = after;
     }
-    Ok(())
+    to.write_all(rest).await
 }

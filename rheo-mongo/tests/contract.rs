@@ -110,7 +110,7 @@ impl Harness for Mongo {
             .with_database(namespace.as_str())
             .with_max_connections(CONNECTIONS)
             .with_selection_timeout(Duration::from_millis(300))
-            .with_operation_timeout(Duration::from_secs(1));
+            .with_operation_timeout(Duration::from_secs(2));
         Ok(Arc::new(MongoBackend::connect(config, clock).await?))
     }
 

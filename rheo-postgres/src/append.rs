@@ -24,8 +24,8 @@ pub(crate) struct StreamRow {
     pub(crate) partition_count: PartitionCount,
 }
 
-/// Events that were checked and routed, in columns as they go out.
-#[derive(Debug, Clone, Default)]
+/// Events in columns, as they go out.
+#[derive(Debug, Default)]
 struct Columns {
     ids: Vec<Uuid>,
     partitions: Vec<i32>,
@@ -80,19 +80,19 @@ impl Store {
         deadline: Instant,
     ) -> Result<Vec<Event>> {
         let mut given = HashSet::new();
-        for event in &events {
-            event.route(count)?;
-        }
         for id in events.iter().filter_map(|event| event.id) {
             if !given.insert(id) {
                 return Err(Error::AlreadyExists(Existing::Event(id)));
             }
         }
         let now = self.now();
-        let (columns, mut events) = prepare(stream, count, events, now)?;
+        let mut events = prepare(stream, count, events, now)?;
         if events.is_empty() {
             return Ok(events);
         }
+        let columns = Columns::of(&events);
+        columns.check_size()?;
+        let mut columns = Some(columns);
         let given: Vec<EventId> = given.into_iter().collect();
         let subject = Subject {
             events: &given,
@@ -105,7 +105,8 @@ impl Store {
                 &subject,
                 APPEND,
                 |statement| {
-                    let columns = columns.clone();
+                    // Made again only for a statement that is repeated.
+                    let columns = columns.take().unwrap_or_else(|| Columns::of(&events));
                     statement
                         .bind(stream.as_str().to_owned())
                         .bind(now.as_micros())
@@ -186,47 +187,56 @@ pub(crate) fn only(events: Vec<Event>) -> Result<Event> {
     events.into_iter().next().ok_or_else(lost)
 }
 
-/// The events as they will be in the log, but for their sequences, and the columns to send.
+/// The events as they will be in the log, but for their sequences.
 fn prepare(
     stream: &StreamName,
     count: PartitionCount,
     events: Vec<NewEvent>,
     now: Timestamp,
-) -> Result<(Columns, Vec<Event>)> {
-    let mut columns = Columns::default();
-    let mut appended = Vec::with_capacity(events.len());
-    let mut bytes = 0_usize;
-    for event in events {
-        let partition = event.route(count)?;
-        let event = Event {
+) -> Result<Vec<Event>> {
+    let prepared = events.into_iter().map(|event| {
+        Ok(Event {
+            partition: event.route(count)?,
             id: event.id.unwrap_or_else(|| EventId::generate(now)),
             stream: stream.clone(),
-            partition,
             sequence: Sequence::ZERO,
             event_type: event.event_type,
             key: event.key,
             payload: event.payload,
             metadata: event.metadata,
             timestamp: now,
-        };
-        let (payload, metadata) = (Jsonb::new(&event.payload), Jsonb::new(&event.metadata));
-        bytes += payload.len() + metadata.len();
-        columns.ids.push(event.id.as_uuid());
-        columns.partitions.push(partition.number().cast_signed());
-        columns.types.push(event.event_type.as_str().to_owned());
+        })
+    });
+    prepared.collect()
+}
+
+impl Columns {
+    fn of(events: &[Event]) -> Self {
+        let mut columns = Self::default();
+        for event in events {
+            let key = event.key.as_ref().map(|key| key.as_str().to_owned());
+            columns.ids.push(event.id.as_uuid());
+            columns
+                .partitions
+                .push(event.partition.number().cast_signed());
+            columns.types.push(event.event_type.as_str().to_owned());
+            columns.keys.push(key);
+            columns.payloads.push(Jsonb::new(&event.payload));
+            columns.metadata.push(Jsonb::new(&event.metadata));
+        }
         columns
-            .keys
-            .push(event.key.as_ref().map(|key| key.as_str().to_owned()));
-        columns.payloads.push(payload);
-        columns.metadata.push(metadata);
-        appended.push(event);
     }
-    if bytes > MAX_BATCH_BYTES {
-        return Err(Error::invalid(
+
+    fn check_size(&self) -> Result<()> {
+        let json = self.payloads.iter().chain(&self.metadata);
+        let bytes: usize = json.map(Jsonb::len).sum();
+        if bytes <= MAX_BATCH_BYTES {
+            return Ok(());
+        }
+        Err(Error::invalid(
             "events",
             format_args!("{bytes} bytes of JSON"),
             format!("at most {MAX_BATCH_BYTES} bytes in a batch on this backend"),
-        ));
+        ))
     }
-    Ok((columns, appended))
 }

@@ -34,6 +34,7 @@ pub struct Config {
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub(crate) schema: String,
+    pub(crate) connect_timeout: Duration,
     pub(crate) acquire_timeout: Duration,
     pub(crate) operation_timeout: Duration,
     pub(crate) coalescing: bool,
@@ -65,6 +66,13 @@ impl Config {
     #[must_use]
     pub fn with_schema(mut self, schema: impl Into<String>) -> Self {
         self.settings = self.settings.with_schema(schema);
+        self
+    }
+
+    /// As [`Settings::with_connect_timeout`].
+    #[must_use]
+    pub fn with_connect_timeout(mut self, timeout: Duration) -> Self {
+        self.settings = self.settings.with_connect_timeout(timeout);
         self
     }
 
@@ -129,6 +137,7 @@ impl Settings {
     pub fn new() -> Self {
         Self {
             schema: "rheo".to_owned(),
+            connect_timeout: Duration::from_secs(5),
             acquire_timeout: Duration::from_secs(3),
             operation_timeout: Duration::from_secs(5),
             coalescing: true,
@@ -144,7 +153,17 @@ impl Settings {
         self
     }
 
-    /// How long to wait for a connection, until it is connected if it is a new one; default 3 s.
+    /// How long a new connection may take until it can be used, whoever waits for it; default 5 s.
+    ///
+    /// An operation waits for it no longer than [`with_acquire_timeout`](Self::with_acquire_timeout)
+    /// says; then it is made without that operation, and the next one finds it.
+    #[must_use]
+    pub fn with_connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connect_timeout = timeout;
+        self
+    }
+
+    /// How long an operation waits for a connection, a new one or one that others use; default 3 s.
     #[must_use]
     pub fn with_acquire_timeout(mut self, timeout: Duration) -> Self {
         self.acquire_timeout = timeout;
@@ -178,6 +197,7 @@ impl Settings {
     pub(crate) fn check(&self) -> Result<()> {
         check_schema(&self.schema)?;
         for (argument, timeout) in [
+            ("connect_timeout", self.connect_timeout),
             ("acquire_timeout", self.acquire_timeout),
             ("operation_timeout", self.operation_timeout),
         ] {
@@ -245,6 +265,7 @@ mod tests {
             config.clone().with_schema("x y"),
             config.clone().with_operation_timeout(Duration::ZERO),
             config.clone().with_acquire_timeout(Duration::MAX),
+            config.clone().with_connect_timeout(Duration::ZERO),
         ] {
             assert!(bad.connect_options().is_err(), "{bad:?}");
         }

@@ -15,7 +15,7 @@ use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgArguments, PgConnection, PgPool, PgPoolOptions, PgRow};
 use sqlx::query::Query;
 use sqlx::{AssertSqlSafe, Connection, Executor, Postgres, SqlSafeStr};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::config::{Config, Settings};
 use crate::error::{Stage, Subject, is_worth_repeating, portable, unavailable};
@@ -56,7 +56,7 @@ impl Store {
         let session = session_sql(settings.operation_timeout);
         let pool = PgPoolOptions::new()
             .max_connections(config.max_connections)
-            .acquire_timeout(settings.acquire_timeout)
+            .acquire_timeout(settings.connect_timeout)
             .test_before_acquire(false)
             .after_connect(move |connection, _| {
                 let session = session.clone();
@@ -120,7 +120,7 @@ impl Store {
         self.is_closed.store(true, Ordering::SeqCst);
         if self.is_own_pool {
             let patience = self.settings.operation_timeout;
-            let _ = tokio::time::timeout(patience, self.pool.close()).await;
+            let _ = timeout(patience, self.pool.close()).await;
         }
     }
 
@@ -136,7 +136,7 @@ impl Store {
         operation: Operation,
         subject: &Subject<'_>,
         sql: &'static str,
-        bind: impl Fn(Statement) -> Statement,
+        bind: impl FnMut(Statement) -> Statement,
     ) -> Result<Vec<PgRow>> {
         self.rows_until(self.deadline(), operation, subject, sql, bind)
             .await
@@ -149,7 +149,7 @@ impl Store {
         operation: Operation,
         subject: &Subject<'_>,
         sql: &'static str,
-        bind: impl Fn(Statement) -> Statement,
+        mut bind: impl FnMut(Statement) -> Statement,
     ) -> Result<Vec<PgRow>> {
         self.check_open()?;
         let sql: Arc<str> = in_schema(sql, &self.settings.schema).into();
@@ -197,7 +197,7 @@ impl Store {
         operation: Operation,
         subject: &Subject<'_>,
         sql: &'static str,
-        bind: impl Fn(Statement) -> Statement,
+        bind: impl FnMut(Statement) -> Statement,
     ) -> Result<PgRow> {
         let rows = self.rows(operation, subject, sql, bind).await?;
         let one = rows.into_iter().next().ok_or(sqlx::Error::RowNotFound);
@@ -242,7 +242,7 @@ impl Store {
 
     async fn acquire(&self, deadline: Instant, subject: &Subject<'_>) -> Result<InUse> {
         let patience = deadline.min(Instant::now() + self.settings.acquire_timeout);
-        match timeout_at(patience, self.pool.acquire()).await {
+        match timeout_at(patience, self.connection()).await {
             Ok(Ok(connection)) => Ok(InUse {
                 connection: Some(connection),
                 is_clean: true,
@@ -251,6 +251,20 @@ impl Store {
             Ok(Err(error)) => Err(portable(&error, Stage::NotSent, subject)),
             Err(_) => Err(unavailable("no connection within the acquire timeout")),
         }
+    }
+
+    /// A connection of the pool. One that has to be made is made to the end, whether or not the caller
+    /// still waits: else callers with less patience than it takes would begin it anew for ever.
+    async fn connection(&self) -> sqlx::Result<PoolConnection<Postgres>> {
+        let acquired = timeout(self.settings.connect_timeout, self.pool.acquire());
+        let is_full = self.pool.size() >= self.pool.options().get_max_connections();
+        let acquired = if is_full || self.pool.num_idle() > 0 {
+            acquired.await
+        } else {
+            let made = tokio::spawn(acquired).await;
+            made.map_err(|_| sqlx::Error::WorkerCrashed)?
+        };
+        acquired.unwrap_or(Err(sqlx::Error::PoolTimedOut))
     }
 
     /// Has the statement ready on the connection, so that whatever goes wrong before it is executed
@@ -319,7 +333,7 @@ impl Drop for InUse {
         let patience = self.patience;
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
-                let answered = tokio::time::timeout(patience, connection.ping()).await;
+                let answered = timeout(patience, connection.ping()).await;
                 if !matches!(answered, Ok(Ok(()))) {
                     drop(connection.detach());
                 }

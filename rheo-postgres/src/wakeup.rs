@@ -184,10 +184,10 @@ async fn hear_all(store: Arc<Store>, heard: broadcast::Sender<Arc<str>>) {
         // A connection of its own: it would keep one of the pool for ever.
         let own = PgPoolOptions::new()
             .max_connections(1)
-            .acquire_timeout(store.settings.acquire_timeout)
+            .acquire_timeout(store.settings.connect_timeout)
             .connect_lazy_with((*store.pool.connect_options()).clone());
         if let Ok(Ok(mut listener)) = timeout(
-            store.settings.operation_timeout,
+            store.settings.connect_timeout,
             PgListener::connect_with(&own),
         )
         .await

@@ -53,7 +53,7 @@ const MOST_UNHARMED: u32 = 10;
 /// The most requests where each costs a timeout, which all operations wait for at once.
 const MOST_FROZEN: usize = 4;
 /// The default operation timeout, and room for a machine that is busy.
-const TIMEOUT: Duration = Duration::from_secs(5 + 3);
+const TIMEOUT: Duration = Duration::from_secs(5 + 5);
 
 /// The network goes away before the store has heard of it.
 async fn a_request_that_is_cut_off_has_no_half_effect(t: Fixture) -> Outcome {
@@ -254,7 +254,7 @@ async fn strike(
 
 /// Pings until the handle answers again: its broken connections may each cost a call.
 async fn revived(handle: &Recorder) -> Outcome {
-    const WITHIN: Duration = Duration::from_secs(5);
+    const WITHIN: Duration = Duration::from_secs(20);
     let started = Instant::now();
     let backend: &Arc<dyn Backend> = handle.unrecorded();
     while let Err(error) = backend.ping().await {

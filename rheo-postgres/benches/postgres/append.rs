@@ -17,12 +17,12 @@ pub(crate) async fn tables(plan: &Plan, bed: &Bed) {
         for workers in [1, 8] {
             let ours = |name, target| ours::append(name, &backend, &stream, batch, target);
             let contenders = [
-                raw::insert(bed, batch, workers, true).await,
-                raw::insert(bed, batch, workers, false).await,
+                raw::insert(bed, batch, true).await,
+                raw::insert(bed, batch, false).await,
                 ours("append, spread", Target::Spread),
                 ours("append, one hot partition", Target::Hot),
                 ours("append, by key", Target::Keyed),
-                pgmq::send(bed, batch, workers).await,
+                pgmq::send(bed, batch).await,
             ];
             let title = format!("append batches of {batch}");
             plan.table(bed, &title, workers, &contenders).await;

@@ -11,7 +11,6 @@ use rheo_postgres::{Config, PostgresBackend};
 use serde_json::json;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
 use sqlx::{AssertSqlSafe, ConnectOptions, Executor};
-use tokio::sync::Mutex;
 
 /// As many as the design's measurements had.
 pub(crate) const PARTITIONS: u32 = 16;
@@ -26,8 +25,8 @@ pub(crate) struct Bed {
     database: String,
 }
 
-/// A connection for each worker.
-pub(crate) type Connections = Arc<Vec<Mutex<PgConnection>>>;
+/// How many connections each contender has at most.
+const CONNECTIONS: u32 = 16;
 
 impl Bed {
     pub(crate) async fn new() -> Self {
@@ -52,7 +51,7 @@ impl Bed {
 
     pub(crate) fn backend(&self, with: impl FnOnce(Config) -> Config) -> Arc<PostgresBackend> {
         let config = Config::new(&self.url)
-            .with_max_connections(16)
+            .with_max_connections(CONNECTIONS)
             .with_operation_timeout(std::time::Duration::from_secs(60));
         let backend = PostgresBackend::connect(with(config), Arc::new(SystemClock));
         Arc::new(backend.expect("the settings are right"))
@@ -61,14 +60,6 @@ impl Bed {
     pub(crate) async fn connection(&self) -> PgConnection {
         let options = self.server.clone().database(&self.database);
         options.connect().await.expect("connects")
-    }
-
-    pub(crate) async fn connections(&self, count: usize) -> Connections {
-        let mut connections = Vec::new();
-        for _ in 0..count {
-            connections.push(Mutex::new(self.connection().await));
-        }
-        Arc::new(connections)
     }
 
     pub(crate) async fn execute(&self, sql: &str) {
@@ -126,9 +117,13 @@ impl Bed {
         }
     }
 
+    /// For contenders that are SQL: a pool with what the backend asks of its own.
     pub(crate) fn pool(&self) -> PgPool {
         let options = self.server.clone().database(&self.database);
-        PgPoolOptions::new().connect_lazy_with(options)
+        PgPoolOptions::new()
+            .max_connections(CONNECTIONS)
+            .test_before_acquire(false)
+            .connect_lazy_with(options)
     }
 
     pub(crate) async fn drop(self) {

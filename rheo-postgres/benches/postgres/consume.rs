@@ -33,12 +33,12 @@ pub(crate) async fn tables(plan: &Plan, bed: &Bed) {
         let consume = |name, ack| ours::consume(name, &backend, &short, history, limit, ack);
         let by = limit.cast_signed();
         let contenders = [
-            raw::floor(bed, "short", by.into(), workers).await,
+            raw::floor(bed, "short", by.into()).await,
             consume("fetch + ack_batch", Ack::Batch),
             consume("fetch + single acks", Ack::Single),
-            textbook::consume(bed, "short", history, by.into(), workers).await,
-            pgmq::consume(bed, true, SHORT_HISTORY, BACKLOG, by, workers).await,
-            pgmq::consume(bed, false, SHORT_HISTORY, BACKLOG, by, workers).await,
+            textbook::consume(bed, "short", history, by.into()).await,
+            pgmq::consume(bed, true, SHORT_HISTORY, BACKLOG, by).await,
+            pgmq::consume(bed, false, SHORT_HISTORY, BACKLOG, by).await,
         ];
         let title = format!("consume {limit}");
         plan.table(bed, &title, workers, &contenders).await;
@@ -90,20 +90,20 @@ pub(crate) async fn tables(plan: &Plan, bed: &Bed) {
                 100,
                 Ack::Batch,
             ),
-            textbook::consume(bed, "short", history, 100, 4).await,
-            textbook::consume(bed, "long", events, 100, 4).await,
-            pgmq::consume(bed, true, SHORT_HISTORY, BACKLOG, 100, 4).await,
-            pgmq::consume(bed, true, plan.history, BACKLOG, 100, 4).await,
+            textbook::consume(bed, "short", history, 100).await,
+            textbook::consume(bed, "long", events, 100).await,
+            pgmq::consume(bed, true, SHORT_HISTORY, BACKLOG, 100).await,
+            pgmq::consume(bed, true, plan.history, BACKLOG, 100).await,
         ];
         plan.table(bed, title, 4, &contenders).await;
     }
 
     let contenders = [
-        raw::floor(bed, "short", 1, 4).await,
+        raw::floor(bed, "short", 1).await,
         ours::consume("fetch 1 + ack", &backend, &short, history, 1, Ack::Batch),
         ours::append("append 1, spread", &backend, &short.0, 1, Target::Spread),
-        textbook::consume(bed, "short", history, 1, 4).await,
-        pgmq::consume(bed, true, SHORT_HISTORY, BACKLOG, 1, 4).await,
+        textbook::consume(bed, "short", history, 1).await,
+        pgmq::consume(bed, true, SHORT_HISTORY, BACKLOG, 1).await,
     ];
     let title = "snapshot: with an old transaction elsewhere in the database";
     plan.with_old_snapshot(bed, title, 4, &contenders).await;

@@ -32,6 +32,8 @@ pub(crate) type Step = Arc<dyn Fn(usize) -> BoxFuture<'static, u64> + Send + Syn
 struct Figures {
     events_per_second: f64,
     wal_per_event: f64,
+    /// There was nothing left to do before the end, so that the figures are too low.
+    ran_dry: bool,
 }
 
 impl Plan {
@@ -87,8 +89,12 @@ impl Plan {
         for (contender, figures) in contenders.iter().zip(&figures) {
             let speed = median(figures.iter().map(|f| f.events_per_second));
             let wal = median(figures.iter().map(|f| f.wal_per_event));
+            let note = match figures.iter().any(|f| f.ran_dry) {
+                true => ", too low: it ran dry, set RHEO_BENCH_SECONDS lower",
+                false => "",
+            };
             println!(
-                "  {:44} {speed:>10.0} events/s {:>6.2} {wal:>7.0} WAL bytes/event",
+                "  {:44} {speed:>10.0} events/s {:>6.2} {wal:>7.0} WAL bytes/event{note}",
                 contender.name,
                 speed / base
             );
@@ -145,23 +151,28 @@ async fn run(bed: &Bed, workers: usize, duration: Duration, step: &Step) -> Figu
         .map(|worker| {
             let step = Arc::clone(step);
             tokio::spawn(async move {
-                let mut events = 0;
+                let (mut events, mut ran_dry) = (0, false);
                 while Instant::now() < deadline {
-                    events += step(worker).await;
+                    let step = step(worker).await;
+                    ran_dry |= step == 0;
+                    events += step;
                 }
-                events
+                (events, ran_dry)
             })
         })
         .collect();
-    let mut events = 0;
+    let (mut events, mut ran_dry) = (0, false);
     for task in tasks {
-        events += task.await.expect("ran to its end");
+        let (its, dry) = task.await.expect("ran to its end");
+        events += its;
+        ran_dry |= dry;
     }
     let elapsed = begin.elapsed();
     let events = events as f64;
     Figures {
         events_per_second: events / elapsed.as_secs_f64(),
         wal_per_event: (wal().await - wal_before) as f64 / events.max(1.0),
+        ran_dry,
     }
 }
 

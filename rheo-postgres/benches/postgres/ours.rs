@@ -31,26 +31,27 @@ pub(crate) fn append(
     target: Target,
 ) -> Contender {
     let (backend, stream) = (Arc::clone(backend), stream.clone());
+    // What an application puts into an event costs the same everywhere, and is not measured.
+    let events: Arc<Vec<_>> = Arc::new((0..batch).map(|_| new_event()).collect());
     Contender {
         name: name.to_owned(),
         prepare: nothing(),
         step: Arc::new(move |_| {
             let (backend, stream) = (Arc::clone(&backend), stream.clone());
+            let partition = match target {
+                Target::Spread => Some(any_partition()),
+                Target::Hot => Some(Partition::ZERO),
+                Target::Keyed => None,
+            };
+            let events = events.iter().cloned().map(move |mut event| {
+                event.partition = partition;
+                event
+            });
+            let mut events: Vec<_> = events.collect();
             Box::pin(async move {
-                let partition = match target {
-                    Target::Spread => Some(any_partition()),
-                    Target::Hot => Some(Partition::ZERO),
-                    Target::Keyed => None,
-                };
-                let event = || {
-                    let mut event = new_event();
-                    event.partition = partition;
-                    event
-                };
-                if batch == 1 {
-                    backend.append(&stream, event()).await.expect("appended");
+                if let (1, Some(event)) = (batch, events.pop()) {
+                    backend.append(&stream, event).await.expect("appended");
                 } else {
-                    let events = (0..batch).map(|_| event()).collect();
                     let appended = backend.append_batch(&stream, events).await;
                     appended.expect("appended");
                 }

@@ -19,17 +19,17 @@ pub(crate) async fn install(bed: &Bed) {
 }
 
 /// Sends batches.
-pub(crate) async fn send(bed: &Bed, batch: usize, workers: usize) -> Contender {
-    let connections = bed.connections(workers).await;
+pub(crate) async fn send(bed: &Bed, batch: usize) -> Contender {
+    let pool = bed.pool();
     let message = sqlx::types::Json(bed::payload());
     Contender {
         name: "pgmq send_batch".to_owned(),
         prepare: crate::measure::nothing(),
-        step: Arc::new(move |worker| {
-            let connections = Arc::clone(&connections);
+        step: Arc::new(move |_| {
+            let pool = pool.clone();
             let messages = vec![message.clone(); batch];
             Box::pin(async move {
-                let mut connection = connections[worker].lock().await;
+                let mut connection = pool.acquire().await.expect("connects");
                 let sent = sqlx::query("SELECT * FROM pgmq.send_batch($1, $2::jsonb[])")
                     .bind(QUEUE)
                     .bind(messages)
@@ -48,9 +48,8 @@ pub(crate) async fn consume(
     history: u64,
     backlog: u64,
     limit: i32,
-    workers: usize,
 ) -> Contender {
-    let connections = bed.connections(workers).await;
+    let pool = bed.pool();
     let done = match is_archived {
         true => "SELECT pgmq.archive($1, $2::bigint[])",
         false => "SELECT pgmq.delete($1, $2::bigint[])",
@@ -80,10 +79,10 @@ pub(crate) async fn consume(
             false => "pgmq read + delete".to_owned(),
         },
         prepare,
-        step: Arc::new(move |worker| {
-            let connections = Arc::clone(&connections);
+        step: Arc::new(move |_| {
+            let pool = pool.clone();
             Box::pin(async move {
-                let mut connection = connections[worker].lock().await;
+                let mut connection = pool.acquire().await.expect("connects");
                 let rows = sqlx::query("SELECT * FROM pgmq.read($1, 30, $2)")
                     .bind(QUEUE)
                     .bind(limit)

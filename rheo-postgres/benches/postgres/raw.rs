@@ -12,7 +12,7 @@ use crate::measure::{Contender, nothing};
 
 /// Inserts batches into a table like the log; `indexes` says whether it has all of them or only the
 /// key.
-pub(crate) async fn insert(bed: &Bed, batch: usize, workers: usize, indexes: bool) -> Contender {
+pub(crate) async fn insert(bed: &Bed, batch: usize, indexes: bool) -> Contender {
     let (table, name) = match indexes {
         true => ("raw_all", "raw INSERT, the same indexes"),
         false => ("raw_key", "raw INSERT, primary key and event id alone"),
@@ -32,7 +32,7 @@ pub(crate) async fn insert(bed: &Bed, batch: usize, workers: usize, indexes: boo
     .await;
     // Every worker has a stream of its own, so that nobody waits for another's key.
     static NEXT: AtomicI64 = AtomicI64::new(1);
-    let connections = bed.connections(workers).await;
+    let pool = bed.pool();
     let sql: Arc<str> = format!(
         "INSERT INTO {table} SELECT $1, 0, $2 + o, i, 'order.placed', 'customer-7', p, m, $2
          FROM unnest($3::uuid[], $4::jsonb[], $5::jsonb[]) WITH ORDINALITY AS e (i, p, m, o)"
@@ -44,11 +44,11 @@ pub(crate) async fn insert(bed: &Bed, batch: usize, workers: usize, indexes: boo
         name: name.to_owned(),
         prepare: nothing(),
         step: Arc::new(move |worker| {
-            let (connections, sql) = (Arc::clone(&connections), Arc::clone(&sql));
+            let (pool, sql) = (pool.clone(), Arc::clone(&sql));
             let (payloads, metadata) =
                 (vec![payload.clone(); batch], vec![metadata.clone(); batch]);
             Box::pin(async move {
-                let mut connection = connections[worker].lock().await;
+                let mut connection = pool.acquire().await.expect("connects");
                 let ids: Vec<Uuid> = (0..batch)
                     .map(|_| rheo_core::EventId::generate(now()).as_uuid())
                     .collect();
@@ -73,7 +73,7 @@ fn now() -> rheo_core::Timestamp {
 }
 
 /// Reads ranges of a stream's partitions, over and over.
-pub(crate) async fn floor(bed: &Bed, stream: &str, limit: i64, workers: usize) -> Contender {
+pub(crate) async fn floor(bed: &Bed, stream: &str, limit: i64) -> Contender {
     bed.execute(&format!(
         "DROP TABLE IF EXISTS floor_cursor;
          CREATE TABLE floor_cursor (stream_id bigint, partition integer, at bigint, high bigint,
@@ -83,7 +83,7 @@ pub(crate) async fn floor(bed: &Bed, stream: &str, limit: i64, workers: usize) -
          ANALYZE floor_cursor"
     ))
     .await;
-    let connections = bed.connections(workers).await;
+    let pool = bed.pool();
     let sql: Arc<str> = format!(
         "WITH moved AS (
              UPDATE floor_cursor SET at = (at + $2) % (high - $2)
@@ -96,10 +96,10 @@ pub(crate) async fn floor(bed: &Bed, stream: &str, limit: i64, workers: usize) -
     Contender {
         name: "floor: read a range, move one cursor".to_owned(),
         prepare: nothing(),
-        step: Arc::new(move |worker| {
-            let (connections, sql) = (Arc::clone(&connections), Arc::clone(&sql));
+        step: Arc::new(move |_| {
+            let (pool, sql) = (pool.clone(), Arc::clone(&sql));
             Box::pin(async move {
-                let mut connection = connections[worker].lock().await;
+                let mut connection = pool.acquire().await.expect("connects");
                 let rows = sqlx::query(AssertSqlSafe(sql))
                     .bind(bed::any_partition().number().cast_signed())
                     .bind(limit)

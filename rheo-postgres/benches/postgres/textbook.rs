@@ -15,7 +15,6 @@ pub(crate) async fn consume(
     stream: &'static str,
     history: u64,
     limit: i64,
-    workers: usize,
 ) -> Contender {
     let table = format!("textbook_{}", stream.replace('-', "_"));
     bed.execute(&format!(
@@ -24,7 +23,7 @@ pub(crate) async fn consume(
          CREATE INDEX IF NOT EXISTS {table}_open ON {table} (partition, sequence) WHERE state < 2"
     ))
     .await;
-    let connections = bed.connections(workers).await;
+    let pool = bed.pool();
     let fetch: Arc<str> = format!(
         "WITH claimed AS (
              UPDATE {table} d SET state = 1, token = $3, expires_at = 30000000
@@ -62,11 +61,11 @@ pub(crate) async fn consume(
     Contender {
         name: "textbook: a row per event, SKIP LOCKED".to_owned(),
         prepare,
-        step: Arc::new(move |worker| {
-            let connections = Arc::clone(&connections);
+        step: Arc::new(move |_| {
+            let pool = pool.clone();
             let (fetch, ack) = (Arc::clone(&fetch), Arc::clone(&ack));
             Box::pin(async move {
-                let mut connection = connections[worker].lock().await;
+                let mut connection = pool.acquire().await.expect("connects");
                 let (partition, token) =
                     (fastrand::u32(0..PARTITIONS).cast_signed(), Uuid::new_v4());
                 let rows = sqlx::query(AssertSqlSafe(fetch))

@@ -105,8 +105,8 @@ impl Harness for Postgres {
             .connect_lazy_with(options);
         let settings = Settings::new()
             .with_schema(namespace.as_str())
-            .with_acquire_timeout(Duration::from_millis(300))
-            .with_operation_timeout(Duration::from_secs(1));
+            .with_acquire_timeout(Duration::from_millis(500))
+            .with_operation_timeout(Duration::from_secs(2));
         Ok(Arc::new(PostgresBackend::on_pool(pool, settings, clock)?))
     }
 

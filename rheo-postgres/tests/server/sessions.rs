@@ -14,6 +14,7 @@ use sqlx::{ConnectOptions, Executor};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+use tokio::time::sleep;
 
 use crate::bed::Bed;
 
@@ -190,6 +191,28 @@ async fn the_first_append_after_an_outage_works() {
     bed.drop().await;
 }
 
+/// Who waits for a connection for less than it takes to make it must not have it made anew for ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_is_slow_to_make_is_made() {
+    let bed = Bed::new().await;
+    let network = Network::to(&bed.url).await;
+    network.set(State::Slow);
+    let backend = bed.backend(|_| {
+        Config::new(&network.url)
+            .with_schema(&bed.schema)
+            .with_max_connections(1)
+            .with_acquire_timeout(Duration::from_millis(100))
+    });
+    let mut in_vain = 0;
+    while let Err(error) = backend.ping().await {
+        assert_eq!(error.kind(), ErrorKind::BackendUnavailable, "{error}");
+        in_vain += 1;
+        assert!(in_vain < 40, "no connection is made");
+    }
+    assert!(in_vain > 0, "to connect takes longer than the first waits");
+    bed.drop().await;
+}
+
 /// Stands between a handle and the server, and lets through what it is told to.
 struct Network {
     url: String,
@@ -203,6 +226,8 @@ enum State {
     Frozen,
     /// Connections break, and new ones too.
     Cut,
+    /// Everything comes through a moment later.
+    Slow,
 }
 
 impl Network {
@@ -258,10 +283,13 @@ async fn carry(
                     return;
                 }
             }
-            State::Open => tokio::select! {
+            State::Open | State::Slow => tokio::select! {
                 changed = seen.changed() => if changed.is_err() { return },
                 read = from.read(&mut buffer) => match read {
                     Ok(count) if count > 0 => {
+                        if state == State::Slow {
+                            sleep(Duration::from_millis(60)).await;
+                        }
                         if to.write_all(&buffer[..count]).await.is_err() {
                             return;
                         }
