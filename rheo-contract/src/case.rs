@@ -19,6 +19,7 @@ pub struct Case {
     name: &'static str,
     needs: &'static [Gate],
     lacks: Option<Gate>,
+    is_alone: bool,
     cause: &'static str,
     run: fn(Fixture) -> CaseFuture,
 }
@@ -38,6 +39,7 @@ impl Case {
             name,
             needs: &[],
             lacks: None,
+            is_alone: false,
             cause,
             run,
         }
@@ -53,6 +55,17 @@ impl Case {
     pub(crate) const fn lacks(mut self, gate: Gate) -> Self {
         self.lacks = Some(gate);
         self
+    }
+
+    /// Runs while no other case does.
+    pub(crate) const fn alone(mut self) -> Self {
+        self.is_alone = true;
+        self
+    }
+
+    /// Whether no other case may run meanwhile.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.is_alone
     }
 
     pub(crate) const fn in_group(mut self, group: &'static str) -> Self {

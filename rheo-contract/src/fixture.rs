@@ -13,10 +13,13 @@ use serde_json::json;
 use crate::effort::{Budget, Tally};
 use crate::expect::{Failure, Outcome, expect, expect_eq};
 use crate::faults::FaultInjector;
-use crate::harness::{Harness, HarnessError, Namespace, Opened};
+use crate::harness::{Harness, HarnessError, Namespace, Opened, Part};
 use crate::history::History;
 use crate::recorder::Recorder;
 use crate::suite_clock::SuiteClock;
+
+/// Set where cargo-nextest gives each case a process, so that no case can be alone.
+const EACH_CASE_A_PROCESS: &str = "NEXTEST";
 
 /// Everything a case works with. Cheap to clone.
 #[derive(Clone)]
@@ -334,7 +337,11 @@ impl Fixture {
         let Shared {
             harness, namespace, ..
         } = &*self.shared;
-        match harness.restart_store(namespace).await {
+        let restarted = match std::env::var_os(EACH_CASE_A_PROCESS) {
+            Some(_) => Err(HarnessError::NotSupplied(Part::RestartStore)),
+            None => harness.restart_store(namespace).await,
+        };
+        match restarted {
             Err(HarnessError::NotSupplied(part)) => {
                 self.tally().lacks(part);
                 Err(Failure::NotExercised(part))

@@ -116,8 +116,9 @@ pub trait Harness: Send + Sync + 'static {
     /// Kills the store (SIGKILL, where it is a process) and starts it again with its data; returns
     /// when it can be reached.
     ///
-    /// Needed by nothing; without it no case restarts the store, and the certificate says so. Other
-    /// cases run in other namespaces meanwhile: supply it only where they do not notice.
+    /// Needed by nothing; without it no case restarts the store, and the certificate says so. No other
+    /// case of this process runs meanwhile. Under a runner that gives each case a process of its own,
+    /// as cargo-nextest does, it is not called.
     async fn restart_store(&self, _namespace: &Namespace) -> Result<(), HarnessError> {
         Err(HarnessError::NotSupplied(Part::RestartStore))
     }
@@ -211,7 +212,7 @@ impl Part {
             Self::StoreAddress => "Harness::store_address or Harness::open_faulty",
             Self::OpenFaulty => "Harness::open_faulty with such faults",
             Self::OpenUnreachable => "Harness::open_via or Harness::open_unreachable",
-            Self::RestartStore => "Harness::restart_store",
+            Self::RestartStore => "Harness::restart_store, in a process that all cases share",
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Judging: runs cases against a harness and says what came of each. Prints nothing.
 
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use rheo_core::{Capabilities, Clock, Level, SystemClock, Timestamp};
@@ -28,6 +28,8 @@ pub struct Suite {
     settings: Settings,
     runtime: Option<Runtime>,
     tally: Arc<Tally>,
+    /// Read by each case that runs, written by one that has to be alone.
+    running: RwLock<()>,
 }
 
 /// What the suite knows of a backend before it runs a case.
@@ -57,6 +59,7 @@ impl Suite {
             settings,
             runtime: Some(runtime),
             tally: Arc::default(),
+            running: RwLock::default(),
         })
     }
 
@@ -228,6 +231,13 @@ impl Suite {
         subject: &Subject,
         history: &Arc<History>,
     ) -> Result<Outcome, Stop> {
+        let _turn = if case.is_alone() {
+            let alone = self.running.write();
+            (None, Some(alone.unwrap_or_else(PoisonError::into_inner)))
+        } else {
+            let beside = self.running.read();
+            (Some(beside.unwrap_or_else(PoisonError::into_inner)), None)
+        };
         let (harness, case_) = (Arc::clone(&self.harness), *case);
         let (namespace, history) = (Namespace::unique(), Arc::clone(history));
         let store_clock = subject.store_clock;

@@ -176,6 +176,17 @@ impl Worker {
 
     /// What it tells next; nothing when it has ended.
     pub(crate) async fn next(&mut self) -> Outcome<Option<Told>> {
+        match self.next_of_any().await? {
+            Some(Told::Failed(why)) => Err(crate::expect::broken(
+                "a worker's operations to succeed",
+                why,
+            )),
+            told => Ok(told),
+        }
+    }
+
+    /// As [`next`](Self::next), and a failure is just told.
+    async fn next_of_any(&mut self) -> Outcome<Option<Told>> {
         loop {
             let line = self.lines.next_line().await;
             let line = line.map_err(|error| Failure::Undecided(error.to_string()))?;
@@ -183,29 +194,34 @@ impl Worker {
                 return Ok(None);
             };
             // A line that the kill cut in two was not told.
-            let told = line.strip_prefix(MARK).map(serde_json::from_str);
-            match told {
-                Some(Ok(Told::Failed(why))) => {
-                    return Err(crate::expect::broken(
-                        "a worker's operations to succeed",
-                        why,
-                    ));
-                }
-                Some(Ok(told)) => return Ok(Some(told)),
-                _ => {}
+            if let Some(Ok(told)) = line.strip_prefix(MARK).map(serde_json::from_str) {
+                return Ok(Some(told));
             }
         }
     }
 
     /// Kills it with SIGKILL and gives what it had told before.
     pub(crate) async fn kill(mut self) -> Outcome<Vec<Told>> {
-        let killed = self.child.kill().await;
-        killed
-            .map_err(|error| Failure::Undecided(format!("a worker cannot be killed: {error}")))?;
+        self.end().await?;
         let mut told = Vec::new();
         while let Some(line) = self.next().await? {
             told.push(line);
         }
         Ok(told)
+    }
+
+    /// As [`kill`](Self::kill), for one whose store went away, so that it may have failed before.
+    pub(crate) async fn kill_cut_off(mut self) -> Outcome<Vec<Told>> {
+        self.end().await?;
+        let mut told = Vec::new();
+        while let Some(line) = self.next_of_any().await? {
+            told.push(line);
+        }
+        Ok(told)
+    }
+
+    async fn end(&mut self) -> Outcome {
+        let killed = self.child.kill().await;
+        killed.map_err(|error| Failure::Undecided(format!("a worker cannot be killed: {error}")))
     }
 }

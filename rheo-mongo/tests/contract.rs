@@ -9,7 +9,7 @@ use std::time::Duration;
 use mongodb::Client;
 use mongodb::bson::doc;
 use mongodb::options::{ClientOptions, ServerAddress};
-use rheo_contract::{Harness, HarnessError, Namespace, Opened, Server};
+use rheo_contract::{Harness, HarnessError, Namespace, Opened, Part, Server};
 use rheo_core::{Backend, Clock, async_trait};
 use rheo_mongo::{Config, MongoBackend};
 
@@ -112,6 +112,18 @@ impl Harness for Mongo {
             .with_selection_timeout(Duration::from_millis(300))
             .with_operation_timeout(Duration::from_secs(2));
         Ok(Arc::new(MongoBackend::connect(config, clock).await?))
+    }
+
+    async fn restart_store(&self, _namespace: &Namespace) -> Result<(), HarnessError> {
+        let Some(pid_file) = env::var_os("RHEO_MONGO_PID_FILE") else {
+            return Err(HarnessError::NotSupplied(Part::RestartStore));
+        };
+        let admin = self.client().await?.database("admin");
+        let serves = || {
+            let admin = admin.clone();
+            async move { admin.run_command(doc! { "ping": 1 }).await.is_ok() }
+        };
+        Ok(rheo_workers::kill_and_wait(pid_file.as_ref(), serves).await?)
     }
 
     async fn discard(&self, namespace: &Namespace) -> Result<(), HarnessError> {

@@ -1,7 +1,12 @@
 //! Eight workers in two processes, two handles each, share one group while events are appended.
 //!
 //! A backend's test has two halves: [`share`] in the test itself, and [`work_as_second_process`] in
-//! one that is run by the child process which the first one starts.
+//! one that is run by the child process which the first one starts. [`kill_and_wait`] is for the
+//! harnesses of backends whose server can be killed.
+
+mod servers;
+
+pub use servers::kill_and_wait;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Stdio;

@@ -9,6 +9,7 @@ mod postgres;
 use std::env;
 use std::fmt;
 use std::io::{self, IsTerminal};
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail};
@@ -112,6 +113,8 @@ struct Kind<'a> {
     product: &'static str,
     /// Names it by URL.
     variable: &'static str,
+    /// Names the file with its process id, where tests may kill it and it is started again.
+    pid_variable: &'static str,
     image: &'a str,
     /// What `xtask-containers` calls it, and what else it is told.
     container: (&'static str, &'static [&'static str]),
@@ -123,6 +126,8 @@ struct Started {
     url: String,
     /// Which product, of which version, from where.
     told: String,
+    /// Has its process id, where it may be killed and is started again.
+    pid_file: Option<PathBuf>,
     lives: Box<dyn Send>,
 }
 
@@ -179,8 +184,15 @@ fn by_url(kind: &Kind) -> Result<Service> {
 }
 
 fn of_this_run(kind: &Kind, started: Started) -> Service {
+    let pid_file = started.pid_file.map(|file| {
+        let file = file.display().to_string();
+        (kind.pid_variable, file)
+    });
     Service {
-        variables: vec![(kind.variable, started.url)],
+        variables: [(kind.variable, started.url)]
+            .into_iter()
+            .chain(pid_file)
+            .collect(),
         told: started.told,
         _started: Some(started.lives),
     }
@@ -194,6 +206,7 @@ fn in_container(kind: &Kind) -> Result<Started> {
     Ok(Started {
         url: container.url.clone(),
         told: format!("a container of {}", kind.image),
+        pid_file: None,
         lives: Box::new(container),
     })
 }
@@ -277,6 +290,7 @@ mod tests {
         Kind {
             product: "Nothing",
             variable: "RHEO_NOTHING_URL",
+            pid_variable: "RHEO_NOTHING_PID_FILE",
             image: "not the name of an image",
             container: ("nothing", &[]),
             local,
@@ -287,6 +301,7 @@ mod tests {
         Ok(Started {
             url: "nothing://here".to_owned(),
             told: "nothing of this machine".to_owned(),
+            pid_file: Some("/run/nothing.pid".into()),
             lives: Box::new(()),
         })
     }
@@ -300,7 +315,10 @@ mod tests {
         assert_eq!(service.told.lines().count(), 1);
         assert_eq!(
             service.variables,
-            [("RHEO_NOTHING_URL", "nothing://here".to_owned())]
+            [
+                ("RHEO_NOTHING_URL", "nothing://here".to_owned()),
+                ("RHEO_NOTHING_PID_FILE", "/run/nothing.pid".to_owned())
+            ]
         );
     }
 

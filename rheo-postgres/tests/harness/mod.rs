@@ -7,7 +7,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rheo_contract::{Harness, HarnessError, Namespace, Opened, Server};
+use rheo_contract::{Harness, HarnessError, Namespace, Opened, Part, Server};
 use rheo_core::{Backend, Clock, async_trait};
 use rheo_postgres::{Config, PostgresBackend, Settings};
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
@@ -48,13 +48,13 @@ impl Postgres {
         backend.ensure_indexes().await?;
         Ok(Arc::new(backend))
     }
+}
 
-    async fn server_version(&self) -> Result<String, sqlx::Error> {
-        let mut connection = PgConnectOptions::from_str(&self.url)?.connect().await?;
-        sqlx::query_scalar("SELECT current_setting('server_version')")
-            .fetch_one(&mut connection)
-            .await
-    }
+async fn server_version(options: PgConnectOptions) -> Result<String, sqlx::Error> {
+    let mut connection = options.connect().await?;
+    sqlx::query_scalar("SELECT current_setting('server_version')")
+        .fetch_one(&mut connection)
+        .await
 }
 
 #[async_trait]
@@ -74,7 +74,7 @@ impl Harness for Postgres {
     async fn server(&self) -> Result<Option<Server>, HarnessError> {
         Ok(Some(Server {
             product: "PostgreSQL".to_owned(),
-            version: self.server_version().await?,
+            version: server_version(PgConnectOptions::from_str(&self.url)?).await?,
         }))
     }
 
@@ -115,6 +115,18 @@ impl Harness for Postgres {
         let address = (options.get_host(), options.get_port());
         let found = tokio::net::lookup_host(address).await?.next();
         found.ok_or_else(|| HarnessError::failed("the host of RHEO_POSTGRES_URL has no address"))
+    }
+
+    async fn restart_store(&self, _namespace: &Namespace) -> Result<(), HarnessError> {
+        let Some(pid_file) = env::var_os("RHEO_POSTGRES_PID_FILE") else {
+            return Err(HarnessError::NotSupplied(Part::RestartStore));
+        };
+        let options = PgConnectOptions::from_str(&self.url)?;
+        let serves = || {
+            let version = server_version(options.clone());
+            async { version.await.is_ok() }
+        };
+        Ok(rheo_workers::kill_and_wait(pid_file.as_ref(), serves).await?)
     }
 
     async fn discard(&self, namespace: &Namespace) -> Result<(), HarnessError> {

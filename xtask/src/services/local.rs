@@ -27,6 +27,9 @@ pub(crate) enum User {
     Instead(&'static str),
 }
 
+/// How often it is looked whether a server still runs that shall be kept running.
+const LOOK: Duration = Duration::from_millis(50);
+
 /// A server program and its folder. Dropping it stops the server and removes the folder, and so does
 /// the end of this process, but for a kill -9: then the server ends and the folder stays.
 pub(crate) struct Program {
@@ -43,6 +46,8 @@ struct State {
     /// Nothing more may be started.
     over: bool,
     process: Option<Child>,
+    /// What started it, and starts it again.
+    start: Option<Command>,
     folder: Option<TempDir>,
 }
 
@@ -106,7 +111,34 @@ impl Program {
         // In a group of its own: a Ctrl-C is for this process, which stops the server when it is time.
         let process = command.process_group(0).spawn();
         state.process = Some(process.with_context(|| format!("cannot start {command:?}"))?);
+        state.start = Some(command);
         Ok(())
+    }
+
+    /// From now on, starts the server again whenever it ends before it shall: tests kill it to see what
+    /// is there afterwards. Gives the file that has its process id.
+    pub(crate) fn keep_running(self: &Arc<Self>) -> PathBuf {
+        let program = Arc::downgrade(self);
+        let pid_file = self.path.join("server.pid");
+        self.state().tell_pid(&pid_file);
+        let file = pid_file.clone();
+        // It lasts as long as the server, which ends with the thread that started it.
+        std::thread::spawn(move || {
+            while let Some(program) = program.upgrade() {
+                let mut state = program.state();
+                if state.over {
+                    return;
+                }
+                if state.has_ended() {
+                    state.start_again();
+                    state.tell_pid(&file);
+                }
+                drop(state);
+                drop(program);
+                std::thread::sleep(LOOK);
+            }
+        });
+        pid_file
     }
 
     /// Waits until the server is ready to serve.
@@ -155,6 +187,30 @@ impl Program {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn has_ended(&mut self) -> bool {
+        let process = self.process.as_mut();
+        process.is_some_and(|process| matches!(process.try_wait(), Ok(Some(_))))
+    }
+
+    /// What does not come up is found to have ended, and started once more.
+    fn start_again(&mut self) {
+        if let Some(start) = &mut self.start
+            && let Ok(process) = start.spawn()
+        {
+            self.process = Some(process);
+        }
+    }
+
+    fn tell_pid(&self, file: &Path) {
+        if let Some(process) = &self.process
+            && let Err(error) = fs::write(file, process.id().to_string())
+        {
+            eprintln!("{} cannot be written: {error}", file.display());
+        }
     }
 }
 

@@ -28,6 +28,7 @@ pub(super) fn kind(options: &Options) -> Kind<'_> {
     Kind {
         product: "MongoDB or compatible server",
         variable: VARIABLE,
+        pid_variable: "RHEO_MONGO_PID_FILE",
         image: &options.mongo_image,
         container: ("mongo", more),
         local,
@@ -110,6 +111,7 @@ fn started(
     };
     Started {
         url: format!("mongodb://127.0.0.1:{port}/"),
+        pid_file: Some(program.keep_running()),
         told: format!("{told}, started {kind} on port {port} for this run"),
         lives: Box::new(program),
     }

@@ -23,6 +23,7 @@ pub(super) fn kind(options: &Options) -> Kind<'_> {
     Kind {
         product: "PostgreSQL",
         variable: VARIABLE,
+        pid_variable: "RHEO_POSTGRES_PID_FILE",
         image: &options.postgres_image,
         container: ("postgres", &[]),
         local,
@@ -114,6 +115,7 @@ fn start(programs: &Path) -> Result<Started> {
             version(programs).unwrap_or_default(),
             programs.display()
         ),
+        pid_file: Some(program.keep_running()),
         lives: Box::new(program),
     })
 }
