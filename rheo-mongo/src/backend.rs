@@ -85,11 +85,16 @@ fn renewed(lease: &Lease, settled: Settled) -> Lease {
     lease
 }
 
+static CAPABILITIES: LazyLock<Capabilities> =
+    LazyLock::new(|| declared(&[Mechanism::AtomicCompareAndSet]));
+static WITH_CHANGE_STREAMS: LazyLock<Capabilities> =
+    LazyLock::new(|| declared(&[Mechanism::AtomicCompareAndSet, Mechanism::ChangeFeed]));
+
 /// All guarantees, and all optional operations.
-static CAPABILITIES: LazyLock<Capabilities> = LazyLock::new(|| {
+fn declared(mechanisms: &[Mechanism]) -> Capabilities {
     let declared = Capabilities::builder()
         .guarantees(Guarantee::ALL.iter().copied())
-        .mechanisms([Mechanism::AtomicCompareAndSet])
+        .mechanisms(mechanisms.iter().copied())
         .operations(OptionalOperation::ALL.iter().copied())
         .limits(limits())
         .build();
@@ -97,12 +102,15 @@ static CAPABILITIES: LazyLock<Capabilities> = LazyLock::new(|| {
         Ok(capabilities) => capabilities,
         Err(error) => unreachable!("the declaration is fixed and valid: {error}"),
     }
-});
+}
 
 #[async_trait]
 impl Backend for MongoBackend {
     fn capabilities(&self) -> Capabilities {
-        CAPABILITIES.clone()
+        match self.store.config.change_streams {
+            true => WITH_CHANGE_STREAMS.clone(),
+            false => CAPABILITIES.clone(),
+        }
     }
 
     async fn close(&self) -> Result<()> {

@@ -28,7 +28,8 @@ pub struct Config {
     pub(crate) max_connections: u32,
     pub(crate) selection_timeout: Duration,
     pub(crate) operation_timeout: Duration,
-    pub(crate) poll_interval: Duration,
+    poll_interval: Option<Duration>,
+    pub(crate) change_streams: bool,
 }
 
 impl Config {
@@ -44,7 +45,8 @@ impl Config {
             max_connections: 10,
             selection_timeout: Duration::from_secs(3),
             operation_timeout: Duration::from_secs(5),
-            poll_interval: Duration::from_millis(100),
+            poll_interval: None,
+            change_streams: false,
         }
     }
 
@@ -77,12 +79,31 @@ impl Config {
         self
     }
 
-    /// How often `wait_for_work` looks; default 100 ms. What is appended on the same handle is
-    /// noticed at once.
+    /// How often `wait_for_work` looks; default 100 ms, and 1 s with change streams. What is appended
+    /// on the same handle is noticed at once.
     #[must_use]
     pub fn with_poll_interval(mut self, interval: Duration) -> Self {
-        self.poll_interval = interval;
+        self.poll_interval = Some(interval);
         self
+    }
+
+    /// Whether a change stream tells those who wait for work what other handles append; default no.
+    ///
+    /// The deployment has to be a replica set or a sharded cluster; elsewhere nothing is told, and
+    /// what others append is found by looking. Each handle on which somebody waits has one connection
+    /// more for it. Declares `change_feed`.
+    #[must_use]
+    pub fn with_change_streams(mut self, change_streams: bool) -> Self {
+        self.change_streams = change_streams;
+        self
+    }
+
+    pub(crate) fn poll_interval(&self) -> Duration {
+        let by_default = match self.change_streams {
+            true => Duration::from_secs(1),
+            false => Duration::from_millis(100),
+        };
+        self.poll_interval.unwrap_or(by_default)
     }
 
     /// Checks everything and reads the URL.
@@ -137,7 +158,7 @@ impl Config {
         for (argument, duration) in [
             ("selection_timeout", self.selection_timeout),
             ("operation_timeout", self.operation_timeout),
-            ("poll_interval", self.poll_interval),
+            ("poll_interval", self.poll_interval()),
         ] {
             let allowed = Duration::from_millis(1)..=Duration::from_secs(24 * 60 * 60);
             if !allowed.contains(&duration) {
@@ -182,7 +203,8 @@ impl fmt::Debug for Config {
             .field("max_connections", &self.max_connections)
             .field("selection_timeout", &self.selection_timeout)
             .field("operation_timeout", &self.operation_timeout)
-            .field("poll_interval", &self.poll_interval)
+            .field("poll_interval", &self.poll_interval())
+            .field("change_streams", &self.change_streams)
             .finish()
     }
 }

@@ -74,6 +74,7 @@ mod config;
 mod dead;
 mod delivery;
 mod error;
+mod feed;
 mod fetch;
 mod inspect;
 mod json;

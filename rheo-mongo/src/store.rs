@@ -22,6 +22,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::config::{Config, primary, read_concern, write_concern};
 use crate::error::{Fault, Stage, failed, unavailable};
+use crate::feed::Feed;
 use crate::record::Record;
 
 /// A client, the collections, and what this handle remembers.
@@ -46,6 +47,8 @@ pub(crate) struct Store {
     pub(crate) records: Memory<String, Arc<Record>>,
     /// Something was appended, or made claimable, on this handle.
     pub(crate) work: Notify,
+    /// Something was appended on others.
+    pub(crate) feed: Feed,
 }
 
 /// A stream as the store knows it.
@@ -148,6 +151,7 @@ impl Store {
             heads: Memory::default(),
             records: Memory::default(),
             work: Notify::new(),
+            feed: Feed::new(),
         })
     }
 
@@ -171,6 +175,7 @@ impl Store {
     pub(crate) async fn close(&self) {
         if !self.is_closed.swap(true, Ordering::SeqCst) {
             self.work.notify_waiters();
+            self.feed.stop();
             let shutdown = async { self.client.clone().shutdown().immediate(true).await };
             let _ = tokio::time::timeout(self.config.operation_timeout, shutdown).await;
         }

@@ -1,4 +1,5 @@
-//! Waiting until there may be work: looking every so often, and at once for what this handle did.
+//! Waiting until there may be work: looking every so often, and at once for what this handle did or the
+//! change stream tells.
 
 use std::time::Duration;
 
@@ -19,6 +20,7 @@ impl Store {
         patience: Duration,
     ) -> Result<Wakeup> {
         let end = Instant::now() + patience.min(LONGEST);
+        let mut heard = self.feed.listen(&self.config);
         loop {
             // Hears every notification from here on, so none is lost between looking and waiting.
             let woken = self.work.notified();
@@ -35,8 +37,14 @@ impl Store {
             if Instant::now() >= end {
                 return Ok(Wakeup::TimedOut);
             }
-            let look_again = end.min(Instant::now() + self.config.poll_interval);
-            let _ = timeout_at(look_again, woken).await;
+            let look_again = end.min(Instant::now() + self.config.poll_interval());
+            let told = async {
+                tokio::select! {
+                    () = woken => {}
+                    () = heard.hear_of(&stream.id) => {}
+                }
+            };
+            let _ = timeout_at(look_again, told).await;
         }
     }
 }

@@ -17,6 +17,7 @@ use rheo_mongo::{Config, MongoBackend};
 struct Mongo {
     url: String,
     client: tokio::sync::OnceCell<Client>,
+    has_change_streams: tokio::sync::OnceCell<bool>,
 }
 
 /// Each case has handles of its own, so there are many at once.
@@ -34,9 +35,23 @@ impl Mongo {
     }
 
     async fn open_with(&self, config: Config, clock: Arc<dyn Clock>) -> Opened {
+        let config = config.with_change_streams(self.has_change_streams().await?);
         let backend = MongoBackend::connect(config, clock).await?;
         backend.ensure_indexes().await?;
         Ok(Arc::new(backend))
+    }
+
+    /// A replica set has them, and so has a router of a sharded cluster.
+    async fn has_change_streams(&self) -> Result<bool, mongodb::error::Error> {
+        let asked = || async {
+            let admin = self.client().await?.database("admin");
+            let hello = admin.run_command(doc! { "hello": 1 }).await?;
+            Ok(hello.contains_key("setName") || hello.get_str("msg") == Ok("isdbgrid"))
+        };
+        self.has_change_streams
+            .get_or_try_init(asked)
+            .await
+            .copied()
     }
 
     async fn client(&self) -> Result<&Client, mongodb::error::Error> {
@@ -111,6 +126,7 @@ impl Harness for Mongo {
             .with_max_connections(CONNECTIONS)
             .with_selection_timeout(Duration::from_millis(300))
             .with_operation_timeout(Duration::from_secs(2));
+        let config = config.with_change_streams(self.has_change_streams().await?);
         Ok(Arc::new(MongoBackend::connect(config, clock).await?))
     }
 
@@ -165,5 +181,6 @@ fn main() -> ExitCode {
     rheo_contract::run(Mongo {
         url,
         client: tokio::sync::OnceCell::new(),
+        has_change_streams: tokio::sync::OnceCell::new(),
     })
 }

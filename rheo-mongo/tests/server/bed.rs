@@ -47,7 +47,8 @@ impl Bed {
         self.connect(config).await
     }
 
-    async fn connect(&self, config: Config) -> Arc<MongoBackend> {
+    /// A handle with settings of its own.
+    pub(crate) async fn connect(&self, config: Config) -> Arc<MongoBackend> {
         let config = config.with_database(&self.database);
         let backend = MongoBackend::connect(config, Arc::clone(&self.clock)).await;
         Arc::new(backend.expect("the settings are right"))

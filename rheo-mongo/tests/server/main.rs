@@ -8,4 +8,5 @@ mod operations;
 mod proxy;
 mod scene;
 mod silent;
+mod wakeup;
 mod workers;
