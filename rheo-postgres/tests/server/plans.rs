@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use log::{LevelFilter, Log, Metadata, Record};
 use rheo_core::{
-    Backend, ConsumerId, EventKey, FetchOptions, GroupName, GroupOptions, LeaseDuration, NewEvent,
-    Partition, PartitionCount, ReadOptions, Reason, RetryDelay, RetryOptions, StreamName,
-    StreamOptions, SystemClock,
+    Backend, ConsumerId, EventKey, EventType, FetchOptions, GroupName, GroupOptions, LeaseDuration,
+    NewEvent, OrderBy, Partition, PartitionCount, Query, ReadOptions, Reason, RetryDelay,
+    RetryOptions, StreamName, StreamOptions, SystemClock,
 };
 use rheo_postgres::{PostgresBackend, Settings};
 use serde_json::json;
@@ -57,9 +57,46 @@ async fn every_statement_of_the_hot_path_uses_an_index() {
                 "statistics: {with_statistics}\n{plan}"
             );
         }
+        if with_statistics {
+            NOTICES.take();
+            for (query, index) in queries() {
+                let page = backend.query(&stream(), &query).await;
+                assert_eq!(page.expect("found").events.len(), 1, "{index}");
+                let plans = NOTICES.take();
+                let uses = plans.iter().any(|plan| plan.contains(index));
+                assert!(uses, "{index} is not used in\n{}", plans.concat());
+            }
+        }
         backend.close().await.expect("closed");
     }
     bed.drop().await;
+}
+
+/// Queries that one event of many matches, each with the index that finds it.
+fn queries() -> [(Query, &'static str); 5] {
+    let rare = EventKey::new("rare").expect("allowed");
+    let query = Query::new().with_limit(1);
+    [
+        (
+            query
+                .clone()
+                .with_event_type(EventType::new("rare").expect("allowed")),
+            "events_by_type",
+        ),
+        (query.clone().with_key(rare), "events_by_key"),
+        (
+            query
+                .clone()
+                .with_payload_field("rare", json!({"is": [true]}))
+                .expect("allowed"),
+            "events_by_payload",
+        ),
+        (
+            query.clone().with_order_by(OrderBy::Timestamp),
+            "events_by_time",
+        ),
+        (query, "events_pkey"),
+    ]
 }
 
 /// No statement here is about more, while there is much more of everything.
@@ -108,6 +145,10 @@ async fn fill(bed: &Bed, connection: &mut PgConnection) {
     for _ in 0..10 {
         append(&backend, 2_000).await;
     }
+    let rare = NewEvent::new("rare", json!({"rare": {"is": [true]}}));
+    let key = EventKey::new("rare").expect("allowed");
+    let rare = rare.expect("allowed").with_key(key);
+    backend.append(&stream(), rare).await.expect("appended");
     // Much is open in the group itself, and waits.
     let hour = LeaseDuration::new(Duration::from_secs(3_600)).expect("allowed");
     let one =
