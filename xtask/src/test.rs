@@ -152,7 +152,7 @@ fn lints() -> Result<()> {
     let deny = ["--", "--deny", "warnings"];
     call(
         cargo::cargo()?
-            .args(["clippy", "--workspace", "--all-targets"])
+            .args(["clippy", "--workspace", "--all-targets", "--all-features"])
             .args(deny),
     )?;
     let small = ["clippy", "--package", "rheo-core", "--no-default-features"];
