@@ -8,9 +8,11 @@ use rheo_core::{
     Timestamp,
 };
 
+use serde_json::json;
+
 use super::{claimable, filled, options};
 use crate::expect::{Outcome, expect_eq, expect_error, expect_invalid};
-use crate::fixture::Fixture;
+use crate::fixture::{Fixture, new_event};
 use crate::scene::{P0, P1, Stream, at_once};
 use crate::step::Step;
 
@@ -67,6 +69,17 @@ pub(super) async fn a_start_may_name_a_sequence_per_partition(t: Fixture) -> Out
     let places = claimable(&group, "a").await?;
     let expected = vec![(0, 3), (1, 1), (1, 2), (2, 2)];
     expect_eq("the claimable events", places, expected)
+}
+
+/// Nothing was processed anywhere yet.
+pub(super) async fn a_start_that_names_no_sequence_is_the_beginning(t: Fixture) -> Outcome {
+    let stream = t.stream(1).await?;
+    stream.append(3).await?;
+    let nowhere = Start::AfterSequences(BTreeMap::new());
+    let group = stream.group_from("billing", nowhere).await?;
+
+    group.expect_claimable("a", &[1, 2, 3]).await?;
+    Ok(())
 }
 
 /// What is not there yet cannot have been processed; the group would skip it when it comes.
@@ -171,6 +184,29 @@ pub(super) async fn a_start_at_a_time_goes_by_the_lowest_sequence(t: Fixture) ->
     let times: Vec<Timestamp> = events.iter().map(|event| event.timestamp).collect();
 
     expect_starts(&stream, &events, &times).await
+}
+
+/// "Since yesterday", on a stream where yesterday is far from both ends.
+pub(super) async fn a_start_at_a_time_may_be_a_thousand_events_back(t: Fixture) -> Outcome {
+    let stream = t.stream(1).await?;
+    let many = || vec![new_event("order.placed", json!({})); 1_001];
+    let mut events = stream.append_all(many()).await?;
+    for _ in 0..2 {
+        t.pass(Duration::from_millis(1)).await;
+        events.extend(stream.append(1).await?);
+    }
+    t.pass(Duration::from_millis(1)).await;
+    events.extend(stream.append_all(many()).await?);
+
+    for index in [0, 1_001, 1_002, 1_003] {
+        let time = events[index].timestamp;
+        let first = events.iter().find(|event| event.timestamp >= time);
+        let name = format!("at-{index}");
+        let group = stream.group_from(&name, Start::AtTime(time)).await?;
+        let lease = group.fetch_one("a").await?;
+        expect_eq("the first event", Some(&lease.event), first)?;
+    }
+    Ok(())
 }
 
 /// Time is one; the places where it is found are as many as partitions.

@@ -6,10 +6,11 @@ use rheo_core::{
     Backend, Lease, Partition, Partitions, Replay, RetryOptions, RetryOutcome, Sequence, Start,
 };
 
-use super::{all_acked, sequence};
+use super::{all_acked, replay_events, sequence};
 use crate::expect::{Outcome, expect_eq};
 use crate::fixture::Fixture;
 use crate::scene::{Group, P0, P1, expect_first_attempts};
+use crate::states::OldDeadlines;
 
 /// Whoever processed up to 2 safely asks for what comes after 2, and wants neither 2 nor to miss 3.
 pub(super) async fn replay_after_a_sequence_is_exclusive(t: Fixture) -> Outcome {
@@ -275,4 +276,17 @@ pub(super) async fn a_replay_can_be_repeated(t: Fixture) -> Outcome {
     let leases = group.expect_claimable("a", &[2, 3]).await?;
     group.ack(&leases).await?;
     group.expect_nothing("a").await
+}
+
+/// A lease or a delay from before must neither reopen what is done since nor hide what is to be done.
+pub(super) async fn old_deadlines_mean_nothing_after_a_replay(t: Fixture) -> Outcome {
+    let after = OldDeadlines::of(&t, async |group| group.replay_after(0).await).await?;
+    let chosen = OldDeadlines::of(&t, async |group| {
+        let log = group.stream.read(P0).await?;
+        replay_events(group, log.iter().map(|event| event.id)).await
+    })
+    .await?;
+
+    after.expect_nothing_of_them().await?;
+    chosen.expect_nothing_of_them().await
 }

@@ -123,6 +123,18 @@ pub(super) async fn each_partition_is_reset_after_its_own_sequence(t: Fixture) -
     Ok(())
 }
 
+/// A start that names no partition leaves each at its beginning; it is a reset of all that are selected.
+pub(super) async fn reset_to_no_sequences_starts_at_the_beginning(t: Fixture) -> Outcome {
+    let group = t.group().await?;
+    let leases = group.bring_into_every_state().await?;
+    let nowhere = Start::AfterSequences(BTreeMap::new());
+    group.reset(&from(nowhere)).await?;
+
+    group.expect_stale(&leases[1]).await?;
+    group.expect_claimable("b", &[1, 2, 3, 4, 5]).await?;
+    Ok(())
+}
+
 /// Every state that an event can be in, in the partitions and groups that were not meant.
 pub(super) async fn reset_of_one_partition_touches_no_state_elsewhere(t: Fixture) -> Outcome {
     for start in [Start::Beginning, Start::End] {

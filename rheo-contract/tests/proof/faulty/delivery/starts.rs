@@ -46,6 +46,16 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
         ],
     },
     faulty! {
+        NoSequencesAreTheEnd: "a start without sequences is the end",
+        says: "the claimable sequences to be [1, 2, 3]",
+        kills: ["delivery::DLV-2::a_start_that_names_no_sequence_is_the_beginning"],
+    },
+    faulty! {
+        TimesAreLookedForInTheLastThousand: "a start at a time is looked for in the last thousand events",
+        says: "the first event",
+        kills: ["delivery::DLV-2::a_start_at_a_time_may_be_a_thousand_events_back"],
+    },
+    faulty! {
         StartIsInclusive: "a start after a sequence is taken for a start at it",
         says: "the claimable sequences to be [2, 3]",
         kills: [
@@ -417,5 +427,46 @@ impl Defect for DuplicateGroupStartsAgain {
             let _ = real.backend.reset_group(stream, group, &start).await;
         }
         created
+    }
+}
+
+#[derive(Default)]
+struct NoSequencesAreTheEnd;
+
+impl Tweak for NoSequencesAreTheEnd {
+    fn creating(&self, _: &StreamName, _: &GroupName, options: &mut GroupOptions) {
+        if let Start::AfterSequences(sequences) = &options.start
+            && sequences.is_empty()
+        {
+            options.start = Start::End;
+        }
+    }
+}
+
+#[derive(Default)]
+struct TimesAreLookedForInTheLastThousand;
+
+#[async_trait]
+impl Defect for TimesAreLookedForInTheLastThousand {
+    async fn create_group(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        options: &GroupOptions,
+    ) -> Result<()> {
+        real.backend.create_group(stream, group, options).await?;
+        let longest = logs(real, stream).await.values().map(Vec::len).max();
+        let Some(before) = longest.unwrap_or_default().checked_sub(1_000) else {
+            return Ok(());
+        };
+        let lag = real.backend.lag(stream, group).await?;
+        let is_at_a_time = matches!(options.start, Start::AtTime(_));
+        if is_at_a_time && lag.partitions[0].frontier.get() < before as u64 {
+            let start = Start::AfterSequence(Sequence::new(before as u64)?);
+            let reset = ResetOptions::new().with_start(start);
+            real.backend.reset_group(stream, group, &reset).await?;
+        }
+        Ok(())
     }
 }
