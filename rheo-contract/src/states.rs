@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use rheo_core::{
-    Backend, ConsumerId, DeadLetter, FetchOptions, Guarantee, Lag, Lease, OptionalOperation,
+    Backend, ConsumerId, DeadLetter, Event, FetchOptions, Guarantee, Lag, Lease, OptionalOperation,
     Partition, Timestamp,
 };
 use serde_json::json;
 
-use crate::expect::{Outcome, expect_eq};
+use crate::expect::{Outcome, expect_empty, expect_eq};
 use crate::fixture::{Fixture, new_event};
-use crate::scene::{Group, places_of};
+use crate::scene::{Group, expect_first_attempts, places_of};
 use crate::step::{Step, retry_after};
 
 /// What a group had when its events were brought into every state.
@@ -172,6 +172,50 @@ pub(crate) async fn all_settled_somehow(t: &Fixture, count: usize) -> Outcome<(G
         }
     }
     Ok((group, of_kind(2)))
+}
+
+/// Demands that nothing is dead, where the group lists it.
+pub(crate) async fn expect_none_dead(group: &Group) -> Outcome {
+    let declared = group.backend.capabilities();
+    if !declared.offers(OptionalOperation::DeadLetters) {
+        return Ok(());
+    }
+    expect_empty("dead letter", &group.first_dead_letters().await?)
+}
+
+/// A group on twelve partitions, the first with one event, the next with two, then three, and again; all of
+/// them are acked. Gives the events.
+pub(crate) async fn twelve_done(t: &Fixture) -> Outcome<(Group, Vec<Event>)> {
+    let group = t.stream(12).await?.group("billing").await?;
+    let mut events = Vec::new();
+    for number in 0..12 {
+        let partition = Partition::new(number);
+        events.extend(
+            group
+                .stream
+                .append_to(partition, 1 + number as usize % 3)
+                .await?,
+        );
+    }
+    group
+        .ack(&group.fetch_exactly("a", events.len()).await?)
+        .await?;
+    Ok((group, events))
+}
+
+/// Demands that just those of the events are claimable at their first attempt for which that holds, by
+/// partition and sequence; acks them.
+pub(crate) async fn expect_again(
+    group: &Group,
+    events: &[Event],
+    holds: impl Fn(u32, u64) -> bool,
+) -> Outcome {
+    let place = |event: &Event| (event.partition.number(), event.sequence.get());
+    let mut expected: Vec<(u32, u64)> = events.iter().map(place).collect();
+    expected.retain(|(partition, sequence)| holds(*partition, *sequence));
+    let leases = group.expect_claimable_at("b", &expected).await?;
+    expect_first_attempts(&leases)?;
+    group.ack(&leases).await
 }
 
 /// A group that went back while leases and delays were running out: nothing may come of them.

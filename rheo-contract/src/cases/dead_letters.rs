@@ -114,6 +114,11 @@ pub(crate) const CASES: &[Case] = &[
         "the bound is looked up by group and event id, without the stream"
     ),
     case!(
+        "DLQ-5" => an_after_that_is_not_dead_is_found_in_no_partition,
+        "in later partitions any event, or any place, goes for a bound"
+    )
+    .needs(&[PARTITIONS]),
+    case!(
         "DLQ-5" => an_after_is_looked_up_in_its_own_stream,
         "the place of the bound is looked up by event id alone, which another stream may have too"
     ),

@@ -90,6 +90,11 @@ pub(crate) const CASES: &[Case] = &[
         "the time is looked for among the first or the last events only"
     ),
     case!(
+        "DLV-2" => a_group_starts_in_each_of_twelve_partitions,
+        "the start is found in the partitions up to the ninth"
+    )
+    .needs(PARTITIONS),
+    case!(
         "DLV-2" => a_start_is_fixed_when_the_group_is_made,
         "the time is kept and compared at every fetch instead of once"
     ),

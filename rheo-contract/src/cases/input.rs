@@ -119,10 +119,6 @@ pub(crate) const CASES: &[Case] = &[
     )
     .needs(&[RANGE_SCAN]),
     case!(
-        "ERR-8" => bad_input_is_shown_as_it_was_given,
-        "the error shows another of the arguments, a default, or what was made of the input"
-    ),
-    case!(
         "ERR-10" => a_missing_stream_is_named_as_it_was_given,
         "the name is taken from the store's message, escaped, folded or shortened"
     ),

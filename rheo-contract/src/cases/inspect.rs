@@ -232,7 +232,7 @@ async fn streams_are_listed_by_the_bytes_of_their_names(t: Fixture) -> Outcome {
 /// Whether there are events in them or not.
 async fn streams_are_listed_with_their_number_of_partitions(t: Fixture) -> Outcome {
     let mut expected = Vec::new();
-    for (name, partitions) in [("a", 3), ("b", 1), ("c", 12)] {
+    for (name, partitions) in [("a", 3), ("b", 1), ("c", 12), ("d", 1_024)] {
         let stream = t.stream_named(name, partitions).await?;
         stream.append(1).await?;
         expected.push(StreamInfo {

@@ -63,6 +63,11 @@ pub(crate) const CASES: &[Case] = &[
     )
     .needs(&[INDEXES]),
     case!(
+        "QRY-1" => every_filter_holds_beside_all_others,
+        "the conditions are put together by hand for the combinations that somebody thought of"
+    )
+    .needs(&[INDEXES]),
+    case!(
         "QRY-1" => a_time_range_may_be_anywhere,
         "a time before 1970 is negative or huge in the store's own form, or far ones are cut to what it holds"
     ),
@@ -246,6 +251,11 @@ pub(crate) const CASES: &[Case] = &[
     case!(
         "QRY-3" => rare_events_are_found_a_thousand_events_apart,
         "a page ends after so many events were looked at"
+    )
+    .needs(&[INDEXES]),
+    case!(
+        "QRY-3" => a_page_holds_1500_matching_events,
+        "pages by an index are cut at a number of their own"
     )
     .needs(&[INDEXES]),
     case!(

@@ -83,6 +83,11 @@ pub(crate) const CASES: &[Case] = &[
     )
     .needs(&[PARTITIONS]),
     case!(
+        "RPL-1" => replay_reaches_each_of_twelve_partitions,
+        "partitions are replayed until one has nothing to be reopened, or up to the ninth"
+    )
+    .needs(&[PARTITIONS]),
+    case!(
         "RPL-1" => replay_of_no_partition_changes_nothing,
         "an empty list of partitions becomes a query without a filter"
     ),
@@ -152,6 +157,10 @@ pub(crate) const CASES: &[Case] = &[
     case!(
         "RPL-4" => chosen_events_are_reopened_in_every_state,
         "only acked events are looked for, not leased, waiting and dead ones"
+    ),
+    case!(
+        "RPL-4" => chosen_events_at_any_attempt_are_reopened,
+        "what was tried more than once, or is used up, is another state, which is not looked for"
     ),
     case!(
         "RPL-4" => events_that_were_not_chosen_stay_as_they_are,

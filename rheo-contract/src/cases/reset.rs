@@ -18,7 +18,7 @@ use crate::case::{Case, case};
 use crate::expect::{Outcome, expect_empty, expect_eq, expect_error, expect_invalid};
 use crate::fixture::Fixture;
 use crate::scene::{Group, P0, P1, expect_first_attempts, finished};
-use crate::states::{OldDeadlines, all_settled_somehow};
+use crate::states::{OldDeadlines, all_settled_somehow, expect_none_dead};
 
 const REPLAY: Gate = Gate::Guarantee(Guarantee::Replay);
 const PARTITIONS: Gate = Gate::Guarantee(Guarantee::Partitions);
@@ -112,6 +112,11 @@ pub(crate) const CASES: &[Case] = &[
     case!(
         "RPL-5" => a_start_is_checked_in_the_selected_partitions_alone,
         "the start is compared with the high watermark of every partition"
+    )
+    .needs(&[PARTITIONS]),
+    case!(
+        "RPL-5" => reset_reaches_each_of_twelve_partitions,
+        "partitions are reset up to the ninth, or one that is reset alone always starts at its beginning"
     )
     .needs(&[PARTITIONS]),
     case!(
@@ -248,6 +253,7 @@ async fn reset_drops_any_number_of_deliveries(t: Fixture) -> Outcome {
         group.reset(&ResetOptions::new()).await?;
 
         let expected: Vec<u64> = (1..=count as u64).collect();
+        expect_none_dead(&group).await?;
         let leases = group.expect_claimable("b", &expected).await?;
         expect_first_attempts(&leases)?;
         for lease in [&held[0], &held[held.len() - 1]] {

@@ -59,6 +59,10 @@ pub(crate) const CASES: &[Case] = &[
         "the time at which a lease ends is noted when it is claimed, and a renewal is not"
     ),
     case!(
+        "OPS-4" => work_at_any_attempt_is_told,
+        "an event that was tried more than once is looked for elsewhere"
+    ),
+    case!(
         "OPS-4" => what_a_fetch_left_is_told,
         "expired leases are moved elsewhere by the first fetch that sees them, and are not looked for there"
     ),

@@ -1,6 +1,6 @@
 //! Whose dead letters a page goes on from.
 
-use rheo_core::DeadLetterOptions;
+use rheo_core::{DeadLetterOptions, Lease, Partition};
 
 use super::{expect_no_cursor, reject_all, sequences};
 use crate::expect::{Outcome, expect_eq};
@@ -50,4 +50,25 @@ pub(super) async fn an_after_is_looked_up_in_its_own_stream(t: Fixture) -> Outco
     }
     expect_no_cursor(&two, events[1].id).await?;
     expect_no_cursor(&two, events[0].id).await
+}
+
+/// The dead lie before it, behind it and in the other partitions.
+pub(super) async fn an_after_that_is_not_dead_is_found_in_no_partition(t: Fixture) -> Outcome {
+    let group = t.stream(3).await?.group("billing").await?;
+    for partition in (0..3).map(Partition::new) {
+        group.stream.append_to(partition, 4).await?;
+    }
+    let leases = group.fetch_exactly("a", 12).await?;
+    let (dead, acked): (Vec<Lease>, Vec<Lease>) = leases
+        .into_iter()
+        .partition(|lease| lease.event.sequence.get() % 2 == 0);
+    group.ack(&acked).await?;
+    for lease in &dead {
+        group.reject(lease, "broken").await?;
+    }
+
+    for lease in &acked {
+        expect_no_cursor(&group, lease.event.id).await?;
+    }
+    Ok(())
 }

@@ -14,6 +14,7 @@ use super::{claimable, filled, options};
 use crate::expect::{Outcome, expect_eq, expect_error, expect_invalid};
 use crate::fixture::{Fixture, new_event};
 use crate::scene::{P0, P1, Stream, at_once};
+use crate::states::{expect_again, twelve_done};
 use crate::step::Step;
 
 /// Nobody who says nothing wants to lose the beginning.
@@ -321,6 +322,43 @@ pub(super) async fn of_concurrent_creators_of_a_group_one_wins(t: Fixture) -> Ou
         let group = stream.existing_group(GroupName::new(name)?);
         let expected: Vec<u64> = (winners[0] + 1..=8).collect();
         group.expect_claimable("a", &expected).await?;
+    }
+    Ok(())
+}
+
+/// A group is one, over however many partitions: it starts in all of them.
+pub(super) async fn a_group_starts_in_each_of_twelve_partitions(t: Fixture) -> Outcome {
+    let (done, mut events) = twelve_done(&t).await?;
+    let stream = &done.stream;
+    let (before, time) = (events.clone(), t.now());
+    let is_new = |partition: u32, sequence: u64| {
+        let is_such = |event: &Event| event.partition.number() == partition;
+        sequence > before.iter().filter(|event| is_such(event)).count() as u64
+    };
+    let each = (0..12).map(|number| (Partition::new(number), Sequence::ZERO.next()));
+    let mut groups = Vec::new();
+    for (name, start) in [
+        ("end", Start::End),
+        (
+            "time",
+            Start::AtTime(time.saturating_add(Duration::from_secs(60))),
+        ),
+        ("one", Start::AfterSequence(Sequence::ZERO.next())),
+        ("each", Start::AfterSequences(each.collect())),
+    ] {
+        groups.push(stream.group_from(name, start).await?);
+    }
+    for partition in (0..12).map(Partition::new) {
+        events.extend(stream.append_to(partition, 1).await?);
+    }
+    events.sort_by_key(|event| (event.partition, event.sequence));
+
+    for (number, group) in groups.iter().enumerate() {
+        expect_again(group, &events, |partition, sequence| match number {
+            0 | 1 => is_new(partition, sequence),
+            _ => sequence > 1,
+        })
+        .await?;
     }
     Ok(())
 }

@@ -1,20 +1,16 @@
 //! What errors name: whoever reads them was not there.
 
-use std::collections::BTreeMap;
-
 use rheo_core::{
-    Backend, ConsumerId, DeadLetterOptions, Error, ErrorKind, EventId, Existing, FetchOptions,
-    GroupName, GroupOptions, Guarantee, Partition, Query, ReadOptions, Replay, Result, Sequence,
-    Start, StreamName, StreamOptions,
+    Backend, DeadLetterOptions, Error, ErrorKind, EventId, Existing, GroupOptions, Result,
+    StreamName, StreamOptions,
 };
 use uuid::Uuid;
 
 use super::{OF_GROUPS, OF_STREAMS};
 use crate::describe::Brief;
-use crate::expect::{Outcome, broken, expect, expect_eq, expect_error};
+use crate::expect::{Outcome, expect, expect_eq, expect_error};
 use crate::fixture::Fixture;
 use crate::operations::Target;
-use crate::scene::P0;
 
 /// Names that do not survive a message that is split, trimmed, folded, cut or filled in.
 fn names() -> [String; 4] {
@@ -155,60 +151,6 @@ pub(super) async fn a_cursor_that_is_not_found_is_named(t: Fixture) -> Outcome {
                 .dead_letters(&group.stream.name, &group.name, &options);
             expect_exactly(dead.await, &Error::CursorNotFound { after })?;
         }
-    }
-    Ok(())
-}
-
-/// Demands `Invalid` for that argument, which shows what was given.
-fn expect_shown<T: Brief>(result: Result<T>, argument: &str, given: &str) -> Outcome {
-    let error = expect_error(result, ErrorKind::Invalid)?;
-    let Error::Invalid(invalid) = &error else {
-        return Err(broken("Err(Invalid)", error));
-    };
-    expect(
-        invalid.argument == argument && invalid.given.contains(given),
-        format!("Err(Invalid) for the argument `{argument}` that shows {given}"),
-        format!("Err(Invalid) for `{}`: {invalid}", invalid.argument),
-    )
-}
-
-/// A number in a log line is what one searches the program for.
-pub(super) async fn bad_input_is_shown_as_it_was_given(t: Fixture) -> Outcome {
-    let group = t.group_with_events(1).await?;
-    let (stream, name) = (&group.stream.name, &group.name);
-    let (far, number) = (Partition::new(74_291), "74291");
-
-    let event = t.new_event().with_partition(far);
-    let appended = t.backend.append(stream, event).await;
-    expect_shown(appended, "partition", number)?;
-    let read = ReadOptions::new().with_partition(far);
-    expect_shown(t.backend.read(stream, &read).await, "partition", number)?;
-    let fetch = FetchOptions::new(ConsumerId::new("a")?).with_partitions(far);
-    let fetched = t.backend.fetch(stream, name, &fetch).await;
-    expect_shown(fetched, "partitions", number)?;
-    let after = |partition, sequence| -> Outcome<GroupOptions> {
-        let each = BTreeMap::from([(partition, Sequence::new(sequence)?)]);
-        Ok(GroupOptions::new().with_start(Start::AfterSequences(each)))
-    };
-    let other = GroupName::new("other")?;
-    for options in [after(far, 0)?, after(P0, 74_291)?] {
-        let made = t.backend.create_group(stream, &other, &options).await;
-        expect_shown(made, "start", number)?;
-    }
-    let declared = t.capabilities();
-    if declared.guarantees(Guarantee::OrderedRangeScan) {
-        let query = Query::new().with_partition(far);
-        expect_shown(t.backend.query(stream, &query).await, "partition", number)?;
-    }
-    if declared.guarantees(Guarantee::Replay) {
-        let each = Replay::AfterEach(BTreeMap::from([(far, Sequence::ZERO)]));
-        let replayed = t.backend.replay(stream, name, &each).await;
-        expect_shown(replayed, "partitions", number)?;
-        let unknown = t.unknown_id();
-        let known = group.stream.read(P0).await?[0].id;
-        let chosen = Replay::Events(vec![known, unknown, known]);
-        let replayed = t.backend.replay(stream, name, &chosen).await;
-        expect_shown(replayed, "events", &unknown.to_string())?;
     }
     Ok(())
 }

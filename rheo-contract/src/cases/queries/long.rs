@@ -57,3 +57,33 @@ pub(super) async fn rare_events_are_found_a_thousand_events_apart(t: Fixture) ->
     let whole = stream.query(&query).await?.events;
     expect_eq("the rare events of one page", whole, events)
 }
+
+/// Whoever asks for much of one kind gets much of it.
+pub(super) async fn a_page_holds_1500_matching_events(t: Fixture) -> Outcome {
+    let stream = t.stream(1).await?;
+    let event = |number: u32| match number % 16 {
+        0 => new_event("order.lost", json!({ "v": 0 })),
+        _ => new_event("order.placed", json!({ "v": 1 })),
+    };
+    let batch = (0..1_600).map(event);
+    let mut events = stream.append_all(batch.collect()).await?;
+    events.retain(|event| event.event_type.as_str() == "order.placed");
+
+    for query in [
+        Query::new().with_event_type(EventType::new("order.placed")?),
+        Query::new().with_payload_field("v", json!(1))?,
+    ] {
+        for order in ORDERS {
+            let mut query = query.clone().with_limit(1_500);
+            query.order = all_by(order).order;
+            let found = stream.query(&query).await?.events;
+            let expected = sorted(&events, order);
+            expect_eq(
+                "sequence and partition of one page",
+                places(&found),
+                places(&expected),
+            )?;
+        }
+    }
+    Ok(())
+}

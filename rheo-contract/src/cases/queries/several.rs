@@ -1,12 +1,14 @@
 //! More fields than most ask for.
 
-use rheo_core::{JsonObject, NewEvent, Query};
+use rheo_core::{Event, EventKey, EventType, Guarantee, JsonObject, NewEvent, Partition, Query};
 use serde_json::json;
 
-use super::order::{ORDERS, all_by};
+use super::order::{ORDERS, all_by, places, sorted};
 use super::paging::pages;
+use crate::durations::MICROSECOND;
 use crate::expect::{Outcome, expect_eq};
 use crate::fixture::{Fixture, new_event};
+use crate::scene::P0;
 
 const PAYLOAD: [&str; 4] = ["a", "b", "c", "d"];
 const METADATA: [&str; 3] = ["e", "f", "g"];
@@ -62,6 +64,75 @@ pub(super) async fn any_number_of_fields_must_match(t: Fixture) -> Outcome {
             found.sort_unstable();
             let what = format!("the sequences with 1 in {payload:?} and {metadata:?}");
             expect_eq(&what, found, expected.clone())?;
+        }
+    }
+    Ok(())
+}
+
+/// An event that all filters but one let through, and the one that each of them does.
+pub(super) async fn every_filter_holds_beside_all_others(t: Fixture) -> Outcome {
+    let partitions = match t.capabilities().guarantees(Guarantee::Partitions) {
+        true => 2,
+        false => 1,
+    };
+    let stream = t.stream(partitions).await?;
+    let last = Partition::new(partitions - 1);
+    let event = |event_type: &str, key: &str, a: u8, b: u8, c: u8| -> Outcome<NewEvent> {
+        let event = new_event(event_type, json!({ "a": a, "b": b }));
+        let event = event.with_metadata(JsonObject::metadata(json!({ "c": c }))?);
+        Ok(event.with_key(EventKey::new(key)?).with_partition(last))
+    };
+    let good = || event("placed", "k", 1, 1, 1);
+    let early = stream.append_event(good()?).await?;
+    t.pass(MICROSECOND).await;
+    let first = stream.append_event(good()?).await?;
+    for other in [
+        event("other", "k", 1, 1, 1)?,
+        event("placed", "other", 1, 1, 1)?,
+        event("placed", "k", 0, 1, 1)?,
+        event("placed", "k", 1, 0, 1)?,
+        event("placed", "k", 1, 1, 0)?,
+        good()?.with_partition(P0),
+    ] {
+        stream.append_event(other).await?;
+    }
+    // Early again, and behind the first by its sequence, where the clock can go back.
+    let back = MICROSECOND * 3;
+    t.turn_back(back);
+    stream.append_event(good()?).await?;
+    t.pass(back).await;
+    let end = stream.append_event(good()?).await?;
+    t.pass(MICROSECOND).await;
+    stream.append_event(good()?).await?;
+
+    let query = Query::new()
+        .with_event_type(EventType::new("placed")?)
+        .with_key(EventKey::new("k")?)
+        .with_partition(last)
+        .with_payload_field("a", json!(1))?
+        .with_payload_field("b", json!(1))?
+        .with_metadata_field("c", json!(1))?;
+    let in_time = query
+        .clone()
+        .with_from(first.timestamp)
+        .with_until(end.timestamp);
+    let in_order = query
+        .with_after_sequence(early.sequence)
+        .with_until_sequence(end.sequence);
+    let both = in_time
+        .clone()
+        .with_after_sequence(early.sequence)
+        .with_until_sequence(end.sequence);
+    let log = stream.read(last).await?;
+    for query in [in_time, in_order, both] {
+        let matching = log.iter().filter(|event| query.matches(event));
+        let expected: Vec<Event> = matching.cloned().collect();
+        for order in ORDERS {
+            let mut paged = query.clone().with_limit(2);
+            paged.order = all_by(order).order;
+            let found = pages(&stream, paged).await?.concat();
+            let expected = places(&sorted(&expected, order));
+            expect_eq("the places found", places(&found), expected)?;
         }
     }
     Ok(())

@@ -7,7 +7,7 @@ use super::replay_events;
 use crate::expect::Outcome;
 use crate::fixture::{Fixture, new_event};
 use crate::scene::expect_first_attempts;
-use crate::states::all_settled_somehow;
+use crate::states::{all_settled_somehow, expect_none_dead};
 use crate::step::Step;
 
 /// More ids than some page, list or statement holds.
@@ -49,6 +49,7 @@ pub(super) async fn any_number_of_events_is_reopened_after_a_sequence(t: Fixture
         group.replay_after(1).await?;
 
         let expected: Vec<u64> = (2..=count as u64 + 1).collect();
+        expect_none_dead(&group).await?;
         let leases = group.expect_claimable("b", &expected).await?;
         expect_first_attempts(&leases)?;
         for lease in [&held[1], &held[held.len() - 1]] {

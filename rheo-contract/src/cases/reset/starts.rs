@@ -10,7 +10,7 @@ use crate::durations::MICROSECOND;
 use crate::expect::{Outcome, expect_eq};
 use crate::fixture::Fixture;
 use crate::scene::{Group, P0, P1, sequences};
-use crate::states::{every_state, expect_untouched};
+use crate::states::{every_state, expect_again, expect_untouched, twelve_done};
 
 const P2: Partition = Partition::new(2);
 
@@ -161,4 +161,41 @@ pub(super) async fn reset_touches_no_state_of_other_groups(t: Fixture) -> Outcom
     expect_eq("the log", sequences(&log), (1..=6).collect())?;
     billing.expect_claimable("c", &[1, 2, 3, 4, 5, 6]).await?;
     expect_untouched(&states[1..], None).await
+}
+
+/// A group is one, over however many partitions; and one of many may be reset to anywhere.
+pub(super) async fn reset_reaches_each_of_twelve_partitions(t: Fixture) -> Outcome {
+    let (group, events) = twelve_done(&t).await?;
+    let selected = [0, 1, 4, 8, 11];
+    let some = Partitions::only(selected.map(Partition::new));
+    group
+        .reset(&ResetOptions::new().with_partitions(some))
+        .await?;
+    expect_again(&group, &events, |partition, _| {
+        selected.contains(&partition)
+    })
+    .await?;
+    group.reset(&ResetOptions::new()).await?;
+    expect_again(&group, &events, |_, _| true).await?;
+    group
+        .reset(&from(Start::AfterSequence(Sequence::new(1)?)))
+        .await?;
+    expect_again(&group, &events, |_, sequence| sequence > 1).await?;
+
+    for number in [2, 11] {
+        let partition = Partition::new(number);
+        let log = group.stream.read(partition).await?;
+        let behind = log[2].timestamp.saturating_add(MICROSECOND);
+        for (start, after) in [
+            (Start::AtTime(log[0].timestamp), 0),
+            (Start::AfterSequence(Sequence::new(2)?), 2),
+            (Start::AtTime(behind), 3),
+            (Start::End, 3),
+        ] {
+            group.reset(&from(start).with_partitions(partition)).await?;
+            let is_above = |of, sequence| of == number && sequence > after;
+            expect_again(&group, &events, is_above).await?;
+        }
+    }
+    Ok(())
 }

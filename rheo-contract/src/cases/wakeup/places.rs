@@ -7,13 +7,14 @@ use rheo_core::{Backend, FetchOptions, Partition, Replay, Start};
 use super::{PATIENCE, expect_work};
 use crate::expect::{Outcome, expect_eq};
 use crate::fixture::Fixture;
+use crate::scene::P1;
 use crate::step::Step;
 
 /// The keys decide where the work is.
 pub(super) async fn work_in_any_partition_is_told(t: Fixture) -> Outcome {
     let group = t.stream(4).await?.group("billing").await?;
-    // Somebody works on the first event of partition 3 all the time.
-    group.stream.append_to(Partition::new(3), 1).await?;
+    // Somebody works on the first event of partition 1 all the time.
+    group.stream.append_to(P1, 1).await?;
     group.fetch_one("holder").await?;
     for number in [2, 0, 3, 1] {
         let partition = Partition::new(number);
@@ -72,6 +73,21 @@ pub(super) async fn an_expired_renewal_is_told(t: Fixture) -> Outcome {
     expect_work(&group, PATIENCE).await?;
     let again = group.fetch_one("b").await?;
     expect_eq("the event that was renewed", again.event.sequence.get(), 2)
+}
+
+/// What was tried again and again is work as the rest is.
+pub(super) async fn work_at_any_attempt_is_told(t: Fixture) -> Outcome {
+    let group = t.group_with_events(1).await?;
+    for _ in 0..3 {
+        let lease = group.fetch_one("a").await?;
+        Step::Retry.on(&t.backend, &lease).await?;
+        expect_work(&group, PATIENCE).await?;
+    }
+    let lease = group.fetch_one_briefly("a").await?;
+    t.let_lease_expire(&lease).await;
+
+    expect_work(&group, PATIENCE).await?;
+    expect_eq("the attempt", group.fetch_one("b").await?.attempt, 5)
 }
 
 /// A consumer takes one at a time of what another one left behind.

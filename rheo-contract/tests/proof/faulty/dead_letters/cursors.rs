@@ -8,7 +8,7 @@ use rheo_core::{
     Partition, Result, Sequence, StreamName, async_trait,
 };
 
-use crate::book::{all_dead, held};
+use crate::book::{all_dead, held, log_of};
 use crate::defect::{Defect, Real};
 use crate::faulty::Faulty;
 
@@ -33,6 +33,11 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
             "dead_letters::DLQ-5::an_after_of_a_namesake_is_cursor_not_found",
             "dead_letters::DLQ-5::an_after_is_looked_up_in_its_own_stream",
         ],
+    },
+    faulty! {
+        AfterMayBeAnyEventOfLaterPartitions: "in partitions after the first, after may be any event",
+        says: "Err(CursorNotFound)",
+        kills: ["dead_letters::DLQ-5::an_after_that_is_not_dead_is_found_in_no_partition"],
     },
     faulty! {
         AfterIsWhereItWasFirst: "the place of after is that in the first stream with such an event",
@@ -142,5 +147,30 @@ impl Defect for AfterIsWhereItWasFirst {
         dead.retain(|letter| (letter.event.partition, letter.event.sequence) > first);
         dead.truncate(options.limit as usize);
         Ok(dead)
+    }
+}
+
+#[derive(Default)]
+struct AfterMayBeAnyEventOfLaterPartitions;
+
+#[async_trait]
+impl Defect for AfterMayBeAnyEventOfLaterPartitions {
+    async fn dead_letters(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        options: &DeadLetterOptions,
+    ) -> Result<Vec<DeadLetter>> {
+        let found = real.backend.dead_letters(stream, group, options).await;
+        let Err(Error::CursorNotFound { after }) = found else {
+            return found;
+        };
+        let log = log_of(real, stream).await;
+        let is_there = |event: &Event| event.id == after && event.partition > Partition::ZERO;
+        match log.iter().any(is_there) {
+            true => Ok(Vec::new()),
+            false => found,
+        }
     }
 }

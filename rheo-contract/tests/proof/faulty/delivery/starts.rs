@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Mutex;
 
 use rheo_core::{
-    Error, Event, FetchOptions, GroupName, GroupOptions, Lease, Partition, ResetOptions, Result,
-    Sequence, Start, StreamName, Timestamp, async_trait,
+    Error, Event, FetchOptions, GroupName, GroupOptions, Lease, Partition, Partitions,
+    ResetOptions, Result, Sequence, Start, StreamName, Timestamp, async_trait,
 };
 
 use super::logs;
@@ -49,6 +49,11 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
         NoSequencesAreTheEnd: "a start without sequences is the end",
         says: "the claimable sequences to be [1, 2, 3]",
         kills: ["delivery::DLV-2::a_start_that_names_no_sequence_is_the_beginning"],
+    },
+    faulty! {
+        TheEndIsFoundInTenPartitions: "a group that starts at the end does so in the first ten partitions",
+        says: "the claimable places",
+        kills: ["delivery::DLV-2::a_group_starts_in_each_of_twelve_partitions"],
     },
     faulty! {
         TimesAreLookedForInTheLastThousand: "a start at a time is looked for in the last thousand events",
@@ -466,6 +471,28 @@ impl Defect for TimesAreLookedForInTheLastThousand {
             let start = Start::AfterSequence(Sequence::new(before as u64)?);
             let reset = ResetOptions::new().with_start(start);
             real.backend.reset_group(stream, group, &reset).await?;
+        }
+        Ok(())
+    }
+}
+
+#[derive(Default)]
+struct TheEndIsFoundInTenPartitions;
+
+#[async_trait]
+impl Defect for TheEndIsFoundInTenPartitions {
+    async fn create_group(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        options: &GroupOptions,
+    ) -> Result<()> {
+        real.backend.create_group(stream, group, options).await?;
+        let beyond: Vec<Partition> = logs(real, stream).await.into_keys().skip(10).collect();
+        if options.start == Start::End && !beyond.is_empty() {
+            let beginning = ResetOptions::new().with_partitions(Partitions::only(beyond));
+            real.backend.reset_group(stream, group, &beginning).await?;
         }
         Ok(())
     }

@@ -43,11 +43,6 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
         says: "the error",
         kills: ["input::ERR-10::a_cursor_that_is_not_found_is_named"],
     },
-    faulty! {
-        ABadPartitionIsShownAsTheFirst: "a read out of range says that it got partition 0",
-        says: "that shows 74291",
-        kills: ["input::ERR-8::bad_input_is_shown_as_it_was_given"],
-    },
 ];
 
 #[derive(Default)]
@@ -171,26 +166,6 @@ impl Defect for NoCursorIsNamed {
     ) -> Result<Vec<DeadLetter>> {
         match real.backend.dead_letters(stream, group, options).await {
             Err(Error::CursorNotFound { .. }) => Err(Error::CursorNotFound { after: nil() }),
-            result => result,
-        }
-    }
-}
-
-#[derive(Default)]
-struct ABadPartitionIsShownAsTheFirst;
-
-#[async_trait]
-impl Defect for ABadPartitionIsShownAsTheFirst {
-    async fn read(
-        &self,
-        real: &Real,
-        stream: &StreamName,
-        options: &ReadOptions,
-    ) -> Result<Vec<Event>> {
-        match real.backend.read(stream, options).await {
-            Err(Error::Invalid(invalid)) => {
-                Err(Error::invalid(invalid.argument, 0, invalid.allowed))
-            }
             result => result,
         }
     }

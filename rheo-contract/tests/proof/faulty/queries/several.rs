@@ -31,9 +31,22 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
         kills: ["queries::QRY-1::a_time_range_may_be_anywhere"],
     },
     faulty! {
+        UntilIsLeftOutBesideTypeAndKey: "beside a type and a key, until plays no part",
+        says: "the places found",
+        kills: ["queries::QRY-1::every_filter_holds_beside_all_others"],
+    },
+    faulty! {
+        PagesByAnIndexAreCutAt1000: "pages of a query with filters are cut at a thousand",
+        says: "sequence and partition of one page",
+        kills: ["queries::QRY-3::a_page_holds_1500_matching_events"],
+    },
+    faulty! {
         APageLooksAt1000Events: "a page ends after a thousand events were looked at",
         says: "the rare events of one page",
-        kills: ["queries::QRY-3::rare_events_are_found_a_thousand_events_apart"],
+        kills: [
+            "queries::QRY-3::rare_events_are_found_a_thousand_events_apart",
+            "queries::QRY-3::a_page_holds_1500_matching_events",
+        ],
     },
     faulty! {
         PagesByTimeEndAfter2000: "pages by time end after two thousand events",
@@ -159,5 +172,33 @@ impl Defect for PagesByTimeEndAfter2000 {
         events.retain(|event| count < 2_000 || first.contains(event));
         let next = page.next.filter(|_| !events.is_empty());
         Ok(Page { events, next })
+    }
+}
+
+#[derive(Default)]
+struct UntilIsLeftOutBesideTypeAndKey;
+
+#[async_trait]
+impl Defect for UntilIsLeftOutBesideTypeAndKey {
+    async fn query(&self, real: &Real, stream: &StreamName, query: &Query) -> Result<Page> {
+        let mut query = query.clone();
+        if query.event_type.is_some() && query.key.is_some() {
+            query.until = None;
+        }
+        real.backend.query(stream, &query).await
+    }
+}
+
+#[derive(Default)]
+struct PagesByAnIndexAreCutAt1000;
+
+#[async_trait]
+impl Defect for PagesByAnIndexAreCutAt1000 {
+    async fn query(&self, real: &Real, stream: &StreamName, query: &Query) -> Result<Page> {
+        let mut query = query.clone();
+        if query.needs_secondary_indexes() {
+            query.limit = Some(query.limit().min(1_000));
+        }
+        real.backend.query(stream, &query).await
     }
 }

@@ -4,12 +4,12 @@ use std::collections::HashSet;
 use std::sync::Mutex;
 
 use rheo_core::{
-    EventId, FetchOptions, GroupName, GroupOptions, Lease, LeaseDuration, Replay, Result,
-    RetryOptions, RetryOutcome, StreamName, async_trait,
+    EventId, FetchOptions, GroupName, GroupOptions, Lease, LeaseDuration, Partition, Partitions,
+    Replay, Result, RetryOptions, RetryOutcome, StreamName, async_trait,
 };
 
 use super::{Starts, note_start, sequence_of, start_of};
-use crate::book::{Book, held, log_of};
+use crate::book::{Book, all_dead, held, log_of};
 use crate::defect::{Defect, Real};
 use crate::faulty::Faulty;
 
@@ -17,7 +17,10 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
     faulty! {
         ChosenEventsAreCutAt10: "of chosen events, the first ten are reopened",
         says: "the claimable sequences",
-        kills: ["replay::RPL-4::any_number_of_chosen_events_is_reopened"],
+        kills: [
+            "replay::RPL-4::any_number_of_chosen_events_is_reopened",
+            "replay::RPL-1::replay_reaches_each_of_twelve_partitions",
+        ],
     },
     faulty! {
         ChosenEventsAreCutAt1000: "of chosen events, the first thousand are reopened",
@@ -37,6 +40,16 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
             "replay::RPL-6::replay_of_chosen_events_touches_no_state_elsewhere",
             "replay::RPL-6::replay_of_one_partition_touches_no_state_elsewhere",
         ],
+    },
+    faulty! {
+        ReplayReachesTenPartitions: "a replay of some partitions reaches the first ten",
+        says: "the claimable places",
+        kills: ["replay::RPL-1::replay_reaches_each_of_twelve_partitions"],
+    },
+    faulty! {
+        LateDeathsAreNotChosen: "what died at attempt 2 or later cannot be chosen",
+        says: "no dead letter",
+        kills: ["replay::RPL-4::chosen_events_at_any_attempt_are_reopened"],
     },
     faulty! {
         BelowTheStartRetriesEnd: "a retry of an event at or below the group's start ends its delivery",
@@ -107,6 +120,53 @@ impl Defect for ReplayAfterIsCutAt1000 {
             }
         }
         real.backend.replay(stream, group, replay).await
+    }
+}
+
+#[derive(Default)]
+struct ReplayReachesTenPartitions;
+
+#[async_trait]
+impl Defect for ReplayReachesTenPartitions {
+    async fn replay(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        replay: &Replay,
+    ) -> Result<()> {
+        let mut replay = replay.clone();
+        if let Replay::After {
+            partitions: Partitions::Only(selected),
+            ..
+        } = &mut replay
+        {
+            let is_beyond = |partition: &Partition| (10..12).contains(&partition.number());
+            selected.retain(|partition| !is_beyond(partition));
+        }
+        real.backend.replay(stream, group, &replay).await
+    }
+}
+
+#[derive(Default)]
+struct LateDeathsAreNotChosen;
+
+#[async_trait]
+impl Defect for LateDeathsAreNotChosen {
+    async fn replay(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        replay: &Replay,
+    ) -> Result<()> {
+        let mut replay = replay.clone();
+        let mut late = all_dead(real, stream, group).await.unwrap_or_default();
+        late.retain(|letter| letter.attempt > 1);
+        if let Replay::Events(ids) = &mut replay {
+            ids.retain(|id| !late.iter().any(|letter| letter.event.id == *id));
+        }
+        real.backend.replay(stream, group, &replay).await
     }
 }
 

@@ -25,8 +25,13 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
     },
     faulty! {
         ResetIsCutAt1000: "of what was delivered, a reset drops the first thousand",
-        says: "the claimable sequences",
+        says: "no dead letter",
         kills: ["reset::RPL-5::reset_drops_any_number_of_deliveries"],
+    },
+    faulty! {
+        ResetReachesTenPartitions: "a reset of some partitions reaches the first ten",
+        says: "the claimable places",
+        kills: ["reset::RPL-5::reset_reaches_each_of_twelve_partitions"],
     },
     faulty! {
         OldDeadlinesReopenAfterAReset: "a lease from before a reset reopens its event when it ends",
@@ -117,6 +122,27 @@ impl Defect for ResetIsCutAt1000 {
         log.truncate(1_000);
         let first = Replay::Events(log.iter().map(|event| event.id).collect());
         real.backend.replay(stream, group, &first).await
+    }
+}
+
+#[derive(Default)]
+struct ResetReachesTenPartitions;
+
+#[async_trait]
+impl Defect for ResetReachesTenPartitions {
+    async fn reset_group(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        options: &ResetOptions,
+    ) -> Result<()> {
+        let mut options = options.clone();
+        if let Partitions::Only(selected) = &mut options.partitions {
+            let is_beyond = |partition: &Partition| (10..12).contains(&partition.number());
+            selected.retain(|partition| !is_beyond(partition));
+        }
+        real.backend.reset_group(stream, group, &options).await
     }
 }
 

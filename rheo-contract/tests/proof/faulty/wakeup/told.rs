@@ -31,6 +31,11 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
         kills: ["wakeup::OPS-4::an_expired_renewal_is_told"],
     },
     faulty! {
+        WaitIgnoresLateAttempts: "expired leases of attempt 3 or later are not work",
+        says: "the hint",
+        kills: ["wakeup::OPS-4::work_at_any_attempt_is_told"],
+    },
+    faulty! {
         WaitIgnoresWhatAFetchSaw: "expired leases that a fetch has seen and left are not work",
         says: "the hint",
         kills: [
@@ -144,6 +149,35 @@ impl Defect for WaitIgnoresExpiredRenewals {
     ) -> Result<Wakeup> {
         let (now, renewed) = (real.now(), held(&self.0).clone());
         if renewed.iter().any(|lease| lease.expires_at <= now) {
+            return timed_out(real, stream, group).await;
+        }
+        real.backend.wait_for_work(stream, group, timeout).await
+    }
+}
+
+#[derive(Default)]
+struct WaitIgnoresLateAttempts(Book);
+
+#[async_trait]
+impl Defect for WaitIgnoresLateAttempts {
+    async fn fetch(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        options: &FetchOptions,
+    ) -> Result<Vec<Lease>> {
+        self.0.fetch(real, stream, group, options).await
+    }
+    async fn wait_for_work(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        timeout: Duration,
+    ) -> Result<Wakeup> {
+        let current = self.0.current(real, stream, group).await;
+        if current.iter().any(|lease| lease.attempt > 2) {
             return timed_out(real, stream, group).await;
         }
         real.backend.wait_for_work(stream, group, timeout).await
