@@ -129,6 +129,30 @@ impl Target {
         operations: &[Operation],
         kind: ErrorKind,
     ) -> Outcome {
+        let is_such = |error: &Error| error.kind() == kind;
+        self.expect_each(backend, operations, is_such, &format!("Err({kind})"))
+            .await
+    }
+
+    /// As [`expect_each_refused`](Self::expect_each_refused), with just that error.
+    pub(crate) async fn expect_each_gives(
+        &self,
+        backend: &Recorder,
+        operations: &[Operation],
+        expected: &Error,
+    ) -> Outcome {
+        let is_such = |error: &Error| error == expected;
+        self.expect_each(backend, operations, is_such, &format!("Err({expected:?})"))
+            .await
+    }
+
+    async fn expect_each(
+        &self,
+        backend: &Recorder,
+        operations: &[Operation],
+        is_such: impl Fn(&Error) -> bool + Send,
+        expected: &str,
+    ) -> Outcome {
         let declared = backend.capabilities();
         let mut calls = JoinSet::new();
         for operation in operations.iter().copied() {
@@ -151,9 +175,9 @@ impl Target {
                 results.len(),
             )?;
             for result in results {
-                if !matches!(&result, Err(error) if error.kind() == kind) {
+                if !matches!(&result, Err(error) if is_such(error)) {
                     return Err(broken(
-                        format!("{operation} to give Err({kind})"),
+                        format!("{operation} to give {expected}"),
                         format!("{result:?}"),
                     ));
                 }

@@ -1,15 +1,17 @@
-//! Groups with events in every state, and what shows that nothing has touched them.
+//! Groups with events in every state, many of them, or with deadlines, and what shows what became of them.
 
 use std::time::Duration;
 
 use rheo_core::{
-    Backend, ConsumerId, DeadLetter, FetchOptions, Guarantee, Lag, Lease, OptionalOperation,
+    Backend, ConsumerId, DeadLetter, Event, FetchOptions, Guarantee, Lag, Lease, OptionalOperation,
     Partition, Timestamp,
 };
+use serde_json::json;
 
-use crate::expect::{Outcome, expect_eq};
-use crate::scene::{Group, places_of};
-use crate::step::Step;
+use crate::expect::{Outcome, expect_empty, expect_eq};
+use crate::fixture::{Fixture, new_event};
+use crate::scene::{Group, expect_first_attempts, places_of};
+use crate::step::{Step, retry_after};
 
 /// What a group had when its events were brought into every state.
 pub(crate) struct States {
@@ -153,4 +155,106 @@ impl States {
 
 fn fetch_from(partition: Partition) -> Outcome<FetchOptions> {
     Ok(FetchOptions::new(ConsumerId::new("b")?).with_partitions(partition))
+}
+
+/// A group with so many events, all delivered: of each three the first is acked, the second a dead letter,
+/// the third leased. Gives the leases of the last kind.
+pub(crate) async fn all_settled_somehow(t: &Fixture, count: usize) -> Outcome<(Group, Vec<Lease>)> {
+    let group = t.group().await?;
+    let batch = vec![new_event("order.placed", json!({})); count];
+    group.stream.append_all(batch).await?;
+    let leases = group.fetch_exactly("a", count).await?;
+    let of_kind = |kind| leases.iter().skip(kind).step_by(3).cloned().collect();
+    for (kind, step) in [(0, Step::Ack), (1, Step::Reject)] {
+        let settled: Vec<Lease> = of_kind(kind);
+        for result in step.on_all(&t.backend, &settled).await {
+            result?;
+        }
+    }
+    Ok((group, of_kind(2)))
+}
+
+/// Demands that nothing is dead, where the group lists it.
+pub(crate) async fn expect_none_dead(group: &Group) -> Outcome {
+    let declared = group.backend.capabilities();
+    if !declared.offers(OptionalOperation::DeadLetters) {
+        return Ok(());
+    }
+    expect_empty("dead letter", &group.first_dead_letters().await?)
+}
+
+/// A group on twelve partitions, the first with one event, the next with two, then three, and again; all of
+/// them are acked. Gives the events.
+pub(crate) async fn twelve_done(t: &Fixture) -> Outcome<(Group, Vec<Event>)> {
+    let group = t.stream(12).await?.group("billing").await?;
+    let mut events = Vec::new();
+    for number in 0..12 {
+        let partition = Partition::new(number);
+        events.extend(
+            group
+                .stream
+                .append_to(partition, 1 + number as usize % 3)
+                .await?,
+        );
+    }
+    group
+        .ack(&group.fetch_exactly("a", events.len()).await?)
+        .await?;
+    Ok((group, events))
+}
+
+/// Demands that just those of the events are claimable at their first attempt for which that holds, by
+/// partition and sequence; acks them.
+pub(crate) async fn expect_again(
+    group: &Group,
+    events: &[Event],
+    holds: impl Fn(u32, u64) -> bool,
+) -> Outcome {
+    let place = |event: &Event| (event.partition.number(), event.sequence.get());
+    let mut expected: Vec<(u32, u64)> = events.iter().map(place).collect();
+    expected.retain(|(partition, sequence)| holds(*partition, *sequence));
+    let leases = group.expect_claimable_at("b", &expected).await?;
+    expect_first_attempts(&leases)?;
+    group.ack(&leases).await
+}
+
+/// A group that went back while leases and delays were running out: nothing may come of them.
+pub(crate) struct OldDeadlines {
+    group: Group,
+    /// Of the claims since, those that are not acked.
+    held: Vec<Lease>,
+    /// Claimed since, with a lease that ends as the old ones do.
+    brief: Lease,
+}
+
+impl OldDeadlines {
+    /// Four events of a new group: 1 and 3 are leased, 2 waits, all for as long as a brief lease; 4 was
+    /// never claimed. Then it goes back as it is told to, and all are claimed again, 1 and 2 acked.
+    pub(crate) async fn of(
+        t: &Fixture,
+        back: impl AsyncFnOnce(&Group) -> Outcome,
+    ) -> Outcome<Self> {
+        let group = t.group_with_events(4).await?;
+        let old = group.fetch_briefly("a", 3).await?;
+        t.backend.retry(&old[1], &retry_after(t.brief())?).await?;
+        back(&group).await?;
+        let mut held = group.expect_claimable("b", &[1, 2, 3, 4]).await?;
+        let acked: Vec<Lease> = held.drain(..2).collect();
+        group.ack(&acked).await?;
+        group.stream.append(1).await?;
+        let brief = group.fetch_one_briefly("b").await?;
+        Ok(Self { group, held, brief })
+    }
+
+    /// Lets all of them run out; demands that just the new one that did so is claimable.
+    pub(crate) async fn expect_nothing_of_them(&self) -> Outcome {
+        let group = &self.group;
+        group.stream.t.let_lease_expire(&self.brief).await;
+        let again = group.expect_claimable("c", &[5]).await?;
+        expect_eq("its attempt", again[0].attempt, 2)?;
+        for lease in &self.held {
+            group.expect_current(lease).await?;
+        }
+        group.expect_nothing("c").await
+    }
 }

@@ -31,7 +31,7 @@ use crate::{
 ///   outcome is `Ambiguous` (ERR-2), but never of a read (ERR-3). Every method returns within the
 ///   operation timeout, also when the store is gone (ERR-4), and works again when it is back
 ///   (ERR-5). After [`close`](Self::close), every method that is declared gives
-///   `BackendUnavailable` (ERR-7).
+///   `BackendUnavailable` (ERR-7). What an error names is what the call gave (ERR-10).
 /// - **Cancellation** Every future may be dropped at any await point. The effect is then whole or
 ///   none, and no lock, transaction or pool slot stays behind (CAN-1).
 /// - **Input** Names, payloads and durations are valid by their types. What needs the store's state

@@ -1,5 +1,8 @@
 //! Dead letters: what they keep, how they page, whose they are.
 
+mod cursors;
+mod many;
+
 use std::time::Duration;
 
 use rheo_core::{
@@ -7,6 +10,8 @@ use rheo_core::{
     OptionalOperation, Partition, Reason, RetryOptions, RetryOutcome, StreamName,
 };
 
+use self::cursors::*;
+use self::many::*;
 use crate::case::{Case, case};
 use crate::expect::{Outcome, expect, expect_empty, expect_eq, expect_error};
 use crate::fixture::Fixture;
@@ -83,6 +88,15 @@ pub(crate) const CASES: &[Case] = &[
         "the default limit is the largest one"
     ),
     case!(
+        "DLQ-5" => more_than_a_thousand_dead_letters_join_up,
+        "a page is cut at a number of the backend's own, or `after` is looked for in its first page"
+    ),
+    case!(
+        "DLQ-5" => more_than_a_thousand_dead_letters_join_up_across_partitions,
+        "each partition gives a page of its own, which is cut or full before the limit is reached"
+    )
+    .needs(&[PARTITIONS]),
+    case!(
         "DLQ-5" => an_unknown_after_is_cursor_not_found,
         "an id that is not found becomes a bound that is missing or above everything"
     ),
@@ -95,6 +109,19 @@ pub(crate) const CASES: &[Case] = &[
         "the bound is looked up among the dead letters that ever were"
     )
     .needs(&[REPLAY]),
+    case!(
+        "DLQ-5" => an_after_of_a_namesake_is_cursor_not_found,
+        "the bound is looked up by group and event id, without the stream"
+    ),
+    case!(
+        "DLQ-5" => an_after_that_is_not_dead_is_found_in_no_partition,
+        "in later partitions any event, or any place, goes for a bound"
+    )
+    .needs(&[PARTITIONS]),
+    case!(
+        "DLQ-5" => an_after_is_looked_up_in_its_own_stream,
+        "the place of the bound is looked up by event id alone, which another stream may have too"
+    ),
     case!(
         "DLQ-5" => what_is_not_dead_is_no_dead_letter,
         "deliveries are listed whatever their state"

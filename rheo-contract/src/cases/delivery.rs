@@ -82,6 +82,19 @@ pub(crate) const CASES: &[Case] = &[
     )
     .needs(PARTITIONS),
     case!(
+        "DLV-2" => a_start_that_names_no_sequence_is_the_beginning,
+        "an empty list of sequences is taken for the end, or for no start at all"
+    ),
+    case!(
+        "DLV-2" => a_start_at_a_time_may_be_a_thousand_events_back,
+        "the time is looked for among the first or the last events only"
+    ),
+    case!(
+        "DLV-2" => a_group_starts_in_each_of_twelve_partitions,
+        "the start is found in the partitions up to the ninth"
+    )
+    .needs(PARTITIONS),
+    case!(
         "DLV-2" => a_start_is_fixed_when_the_group_is_made,
         "the time is kept and compared at every fetch instead of once"
     ),

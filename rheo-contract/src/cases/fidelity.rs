@@ -54,6 +54,10 @@ pub(crate) const CASES: &[Case] = &[
         "timestamps are stored in milliseconds, or go through a double"
     ),
     case!(
+        "LOG-5" => every_append_has_its_own_time,
+        "the time is taken once, for a partition, a batch or a connection, or is the first event's"
+    ),
+    case!(
         "LOG-5" => the_first_and_the_last_timestamp_come_back,
         "timestamps are kept as nanoseconds in 64 bits, or as unsigned numbers since 1970"
     ),

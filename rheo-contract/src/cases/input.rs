@@ -1,5 +1,7 @@
 //! Bad input: what is refused, in which order, and that it leaves nothing behind.
 
+mod fields;
+
 use std::collections::BTreeMap;
 
 use rheo_core::{
@@ -9,6 +11,7 @@ use rheo_core::{
 };
 use serde_json::json;
 
+use self::fields::*;
 use crate::bulk::{byte_len, of_bytes as of_total};
 use crate::case::{Case, case};
 use crate::expect::{Outcome, expect, expect_empty, expect_eq, expect_error, expect_invalid};
@@ -115,6 +118,32 @@ pub(crate) const CASES: &[Case] = &[
         "a limit of 0 returns early, before partition and cursor are checked"
     )
     .needs(&[RANGE_SCAN]),
+    case!(
+        "ERR-10" => a_missing_stream_is_named_as_it_was_given,
+        "the name is taken from the store's message, escaped, folded or shortened"
+    ),
+    case!(
+        "ERR-10" => a_missing_group_is_named_with_its_stream,
+        "stream and group are swapped, or the stream is one that has such a group"
+    ),
+    case!(
+        "ERR-10" => a_taken_name_is_named_as_it_was_given,
+        "the error names the kind of what exists wrongly, or the stream of a group"
+    ),
+    case!(
+        "ERR-10" => a_taken_id_is_named,
+        "the error names an id of its own, or the event that is there by another of its fields"
+    ),
+    case!(
+        "ERR-10" => the_taken_id_of_a_batch_is_named,
+        "the first id of the batch is named, whichever is taken"
+    )
+    .needs(&[BATCHES]),
+    case!(
+        "ERR-10" => a_cursor_that_is_not_found_is_named,
+        "the error names the group's last dead letter, or no id at all"
+    )
+    .needs(&[DEAD_LETTERS]),
     case!(
         "LOG-8" => the_longest_payload_is_taken_and_no_longer_one,
         "the declared limit of JSON is not the one that the store has, or nobody checks it"

@@ -1,10 +1,13 @@
 //! Ops inspect: listing streams and groups, describing a group.
 
+mod counts;
+
 use rheo_core::{
     Backend, ErrorKind, Gate, GroupInfo, GroupName, Guarantee, Lease, ListOptions, MaxAttempts,
     OptionalOperation, PartitionCount, ResetOptions, StreamInfo, StreamName,
 };
 
+use self::counts::*;
 use crate::case::{Case, case};
 use crate::expect::{Outcome, expect, expect_empty, expect_eq, expect_error};
 use crate::fixture::Fixture;
@@ -89,12 +92,40 @@ pub(crate) const CASES: &[Case] = &[
     )
     .needs(&[PARTITIONS]),
     case!(
+        "OPS-3" => group_info_counts_over_twelve_partitions,
+        "partitions are counted to nine, or those of a page"
+    )
+    .needs(&[PARTITIONS]),
+    case!(
         "OPS-3" => group_info_counts_nothing_of_other_groups,
         "leases or dead letters are counted by stream, without the group, or by group, without the stream"
     ),
     case!(
         "OPS-3" => group_info_counts_nothing_after_a_reset,
         "the numbers are counters of their own that only settling keeps"
+    )
+    .needs(&[REPLAY]),
+    case!(
+        "OPS-3" => group_info_counts_any_number_of_leases_and_dead_letters,
+        "leases or dead letters are counted by reading a page of them"
+    ),
+    case!(
+        "OPS-3" => group_info_counts_a_lease_at_any_attempt,
+        "a lease is counted at its first claim only, or once for each claim or renewal"
+    ),
+    case!(
+        "OPS-3" => group_info_counts_what_a_replay_left,
+        "a replay in part, or of chosen events, drops all counts or none"
+    )
+    .needs(&[REPLAY]),
+    case!(
+        "OPS-3" => group_info_counts_chosen_events_below_the_start,
+        "leases and dead letters are counted above the group's start only"
+    )
+    .needs(&[REPLAY]),
+    case!(
+        "OPS-3" => group_info_gives_max_attempts_after_going_back,
+        "a replay or reset writes the group anew, with the default options"
     )
     .needs(&[REPLAY]),
     case!(
@@ -201,7 +232,7 @@ async fn streams_are_listed_by_the_bytes_of_their_names(t: Fixture) -> Outcome {
 /// Whether there are events in them or not.
 async fn streams_are_listed_with_their_number_of_partitions(t: Fixture) -> Outcome {
     let mut expected = Vec::new();
-    for (name, partitions) in [("a", 3), ("b", 1), ("c", 12)] {
+    for (name, partitions) in [("a", 3), ("b", 1), ("c", 12), ("d", 1_024)] {
         let stream = t.stream_named(name, partitions).await?;
         stream.append(1).await?;
         expected.push(StreamInfo {

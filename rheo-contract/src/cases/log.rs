@@ -97,6 +97,11 @@ pub(crate) const CASES: &[Case] = &[
     )
     .needs(&[BATCH_WRITES]),
     case!(
+        "LOG-3" => a_batch_with_an_id_twice_in_two_partitions_writes_nothing,
+        "the batch is divided by partition first, and ids are compared within each part"
+    )
+    .needs(&[BATCH_WRITES, PARTITIONS]),
+    case!(
         "LOG-3" => a_batch_with_a_partition_out_of_range_writes_nothing,
         "each event is checked when its turn to be written comes"
     )

@@ -9,12 +9,15 @@ use rheo_core::{
     Backend, ErrorKind, Gate, GroupName, Guarantee, Lag, Lease, LeaseDuration, Partition,
     PartitionLag, RetryOptions, RetryOutcome, Sequence, Start, StreamName,
 };
+use serde_json::json;
 use tokio::task::JoinSet;
 
 use crate::case::{Case, case};
 use crate::expect::{Outcome, expect, expect_eq, expect_error};
-use crate::fixture::Fixture;
+use crate::fixture::{Fixture, new_event};
 use crate::scene::{P0, finished};
+use crate::states::twelve_done;
+use crate::step::Step;
 
 const FRONTIER: Gate = Gate::Guarantee(Guarantee::ContiguousFrontier);
 
@@ -27,6 +30,15 @@ pub(crate) const CASES: &[Case] = &[
         "FRN-1" => every_shape_of_holes_gives_its_frontier,
         "the frontier counts what is done, or looks at the ends only"
     ),
+    case!(
+        "FRN-1" => holes_hold_the_frontier_however_far_up,
+        "what is done is kept in a set or a page that is bounded"
+    ),
+    case!(
+        "FRN-4" => each_of_twelve_partitions_has_its_progress,
+        "the partitions are given up to the ninth, or sorted as text"
+    )
+    .needs(&[Gate::Guarantee(Guarantee::Partitions)]),
     case!(
         "FRN-1" => what_waits_for_a_retry_holds_the_frontier,
         "only leased deliveries count as open"
@@ -123,6 +135,50 @@ async fn every_shape_of_holes_gives_its_frontier(t: Fixture) -> Outcome {
         group.expect_frontier(shape.trailing_ones().into()).await?;
     }
     Ok(())
+}
+
+/// Everything was acked but for the odd one, over a long day.
+async fn holes_hold_the_frontier_however_far_up(t: Fixture) -> Outcome {
+    const COUNT: usize = 1_203;
+    let holes = [60, 301, 1_002, COUNT as u64];
+    let group = t.group().await?;
+    let batch = vec![new_event("order.placed", json!({})); COUNT];
+    group.stream.append_all(batch).await?;
+    let leases = group.fetch_exactly("a", COUNT).await?;
+    let is_hole = |lease: &&Lease| holes.contains(&lease.event.sequence.get());
+    let others: Vec<Lease> = leases.iter().filter(|l| !is_hole(l)).cloned().collect();
+    for acked in Step::Ack.on_all(&t.backend, &others).await {
+        acked?;
+    }
+
+    for (hole, lease) in holes.iter().zip(leases.iter().filter(is_hole)) {
+        group.expect_frontier(hole - 1).await?;
+        t.backend.ack(lease).await?;
+    }
+    group.expect_frontier(COUNT as u64).await
+}
+
+/// Each of them counts, also the last.
+async fn each_of_twelve_partitions_has_its_progress(t: Fixture) -> Outcome {
+    let (group, events) = twelve_done(&t).await?;
+    let mut expected = Vec::new();
+    for partition in (0..12).map(Partition::new) {
+        let more = 1 + partition.number() as usize % 2;
+        group.stream.append_to(partition, more).await?;
+        let done = events
+            .iter()
+            .filter(|event| event.partition == partition)
+            .count() as u64;
+        expected.push(PartitionLag {
+            partition,
+            frontier: Sequence::new(done)?,
+            high_watermark: Sequence::new(done + more as u64)?,
+        });
+    }
+
+    let lag = group.lag().await?;
+    expect_eq("the sum", lag.total(), 18)?;
+    expect_eq("the progress of each partition", lag.partitions, expected)
 }
 
 /// It is not done, although nobody holds it.

@@ -4,8 +4,11 @@ mod combined;
 mod cursors;
 mod filters;
 mod json;
+mod long;
 mod order;
 mod paging;
+mod ranges;
+mod several;
 mod texts;
 
 use rheo_core::{Gate, Guarantee};
@@ -14,8 +17,11 @@ use self::combined::*;
 use self::cursors::*;
 use self::filters::*;
 use self::json::*;
+use self::long::*;
 use self::order::*;
 use self::paging::*;
+use self::ranges::*;
+use self::several::*;
 use self::texts::*;
 use crate::case::{Case, case};
 
@@ -51,6 +57,20 @@ pub(crate) const CASES: &[Case] = &[
         "one of the conditions is joined with OR, or only the first one is used"
     )
     .needs(&[INDEXES]),
+    case!(
+        "QRY-1" => any_number_of_fields_must_match,
+        "there is room for two fields in the statement, and the others are left out"
+    )
+    .needs(&[INDEXES]),
+    case!(
+        "QRY-1" => every_filter_holds_beside_all_others,
+        "the conditions are put together by hand for the combinations that somebody thought of"
+    )
+    .needs(&[INDEXES]),
+    case!(
+        "QRY-1" => a_time_range_may_be_anywhere,
+        "a time before 1970 is negative or huge in the store's own form, or far ones are cut to what it holds"
+    ),
     case!(
         "QRY-1" => a_time_range_includes_both_ends,
         "one end is exclusive, or the range is rounded to milliseconds"
@@ -114,6 +134,11 @@ pub(crate) const CASES: &[Case] = &[
     case!(
         "QRY-1" => long_field_names_are_compared_to_their_end,
         "field names are cut to the length of an identifier"
+    )
+    .needs(&[INDEXES]),
+    case!(
+        "QRY-1" => escapes_and_wildcards_in_texts_are_letters,
+        "texts are escaped once too often or once too few, or are taken for patterns"
     )
     .needs(&[INDEXES]),
     case!(
@@ -219,6 +244,20 @@ pub(crate) const CASES: &[Case] = &[
         "QRY-3" => a_page_holds_1500_events,
         "the backend or its driver cuts pages at a number of its own"
     ),
+    case!(
+        "QRY-3" => pages_join_up_beyond_a_thousand_events,
+        "the cursor is an offset that is bounded, or a page begins with a scan that is"
+    ),
+    case!(
+        "QRY-3" => rare_events_are_found_a_thousand_events_apart,
+        "a page ends after so many events were looked at"
+    )
+    .needs(&[INDEXES]),
+    case!(
+        "QRY-3" => a_page_holds_1500_matching_events,
+        "pages by an index are cut at a number of their own"
+    )
+    .needs(&[INDEXES]),
     case!(
         "QRY-3" => a_page_holds_3_megabytes,
         "the backend or its driver cuts pages at a number of bytes"

@@ -1,20 +1,24 @@
 //! Replay: going back.
 
 mod after;
+mod below;
 mod chosen;
 mod errors;
 mod forward;
 mod frontier;
+mod many;
 mod others;
 mod racing;
 
 use rheo_core::{EventId, Gate, Guarantee, OptionalOperation, Replay, Sequence};
 
 use self::after::*;
+use self::below::*;
 use self::chosen::*;
 use self::errors::*;
 use self::forward::*;
 use self::frontier::*;
+use self::many::*;
 use self::others::*;
 use self::racing::*;
 use crate::case::{Case, case};
@@ -79,6 +83,11 @@ pub(crate) const CASES: &[Case] = &[
     )
     .needs(&[PARTITIONS]),
     case!(
+        "RPL-1" => replay_reaches_each_of_twelve_partitions,
+        "partitions are replayed until one has nothing to be reopened, or up to the ninth"
+    )
+    .needs(&[PARTITIONS]),
+    case!(
         "RPL-1" => replay_of_no_partition_changes_nothing,
         "an empty list of partitions becomes a query without a filter"
     ),
@@ -92,6 +101,14 @@ pub(crate) const CASES: &[Case] = &[
         "the second dead letter is ignored because the first one's row is still there"
     )
     .needs(&[DEAD_LETTERS]),
+    case!(
+        "RPL-1" => any_number_of_events_is_reopened_after_a_sequence,
+        "deliveries are reopened in parts, and the parts after the first are left out"
+    ),
+    case!(
+        "RPL-1" => old_deadlines_mean_nothing_after_a_replay,
+        "when a lease or a delay ends is noted beside the delivery, and stays there"
+    ),
     case!(
         "RPL-1" => a_replay_can_be_repeated,
         "replay marks events as replayed, and a mark is set only once"
@@ -142,6 +159,10 @@ pub(crate) const CASES: &[Case] = &[
         "only acked events are looked for, not leased, waiting and dead ones"
     ),
     case!(
+        "RPL-4" => chosen_events_at_any_attempt_are_reopened,
+        "what was tried more than once, or is used up, is another state, which is not looked for"
+    ),
+    case!(
         "RPL-4" => events_that_were_not_chosen_stay_as_they_are,
         "everything above the lowest chosen event is replayed"
     ),
@@ -152,6 +173,22 @@ pub(crate) const CASES: &[Case] = &[
     case!(
         "RPL-4" => a_chosen_event_below_the_start_is_delivered,
         "events below the group's start are ignored"
+    ),
+    case!(
+        "RPL-4" => chosen_events_below_the_start_are_settled_as_any_other,
+        "what is below the start is looked for among the acked, or only while it was never claimed"
+    ),
+    case!(
+        "RPL-4" => chosen_events_below_the_start_expire_as_any_other,
+        "reclaiming looks above the group's start only, or attempts are not counted below it"
+    ),
+    case!(
+        "RPL-4" => chosen_events_below_the_start_can_be_chosen_again,
+        "an event below the start is marked as chosen, and a mark is set only once"
+    ),
+    case!(
+        "RPL-4" => any_number_of_chosen_events_is_reopened,
+        "the ids are looked up by a statement or a page that holds so many, and the rest is left out"
     ),
     case!(
         "RPL-4" => an_unknown_id_reopens_nothing,

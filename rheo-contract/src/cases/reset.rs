@@ -18,6 +18,7 @@ use crate::case::{Case, case};
 use crate::expect::{Outcome, expect_empty, expect_eq, expect_error, expect_invalid};
 use crate::fixture::Fixture;
 use crate::scene::{Group, P0, P1, expect_first_attempts, finished};
+use crate::states::{OldDeadlines, all_settled_somehow, expect_none_dead};
 
 const REPLAY: Gate = Gate::Guarantee(Guarantee::Replay);
 const PARTITIONS: Gate = Gate::Guarantee(Guarantee::Partitions);
@@ -36,6 +37,14 @@ pub(crate) const CASES: &[Case] = &[
     case!(
         "RPL-5" => a_lease_from_before_a_reset_settles_nothing,
         "the leases are kept, or lease ids come again"
+    ),
+    case!(
+        "RPL-5" => reset_drops_any_number_of_deliveries,
+        "deliveries are dropped in parts, and the parts after the first are left out"
+    ),
+    case!(
+        "RPL-5" => old_deadlines_mean_nothing_after_a_reset,
+        "when a lease or a delay ends is noted beside the delivery, and stays there"
     ),
     case!(
         "RPL-5" => reset_may_go_forward,
@@ -61,6 +70,11 @@ pub(crate) const CASES: &[Case] = &[
         "RPL-5" => max_attempts_stay_after_a_reset,
         "the group is deleted and made again with the default options"
     ),
+    case!(
+        "RPL-5" => max_attempts_stay_where_one_partition_was_reset,
+        "the partition's state is made anew with the default options, or the group's options go with it"
+    )
+    .needs(&[PARTITIONS]),
     case!(
         "RPL-5" => reset_takes_the_dead_letters_away,
         "dead letters are kept in a table of their own that reset does not touch"
@@ -98,6 +112,11 @@ pub(crate) const CASES: &[Case] = &[
     case!(
         "RPL-5" => a_start_is_checked_in_the_selected_partitions_alone,
         "the start is compared with the high watermark of every partition"
+    )
+    .needs(&[PARTITIONS]),
+    case!(
+        "RPL-5" => reset_reaches_each_of_twelve_partitions,
+        "partitions are reset up to the ninth, or one that is reset alone always starts at its beginning"
     )
     .needs(&[PARTITIONS]),
     case!(
@@ -145,6 +164,10 @@ pub(crate) const CASES: &[Case] = &[
         "the sequences are taken in the order of the partitions that are selected, or one is used for all"
     )
     .needs(&[PARTITIONS]),
+    case!(
+        "RPL-5" => reset_to_no_sequences_starts_at_the_beginning,
+        "the partitions that the start names are reset, and no others"
+    ),
     case!(
         "RPL-6" => reset_of_one_partition_touches_no_state_elsewhere,
         "dead letters, delays or leases are dropped without looking at the partition"
@@ -221,6 +244,30 @@ async fn a_lease_from_before_a_reset_settles_nothing(t: Fixture) -> Outcome {
     group.expect_stale(&old[1]).await?;
     group.ack(&current).await?;
     group.expect_nothing("a").await
+}
+
+/// However much there was to do, it is to be done again.
+async fn reset_drops_any_number_of_deliveries(t: Fixture) -> Outcome {
+    for count in [11, 101, 1_001] {
+        let (group, held) = all_settled_somehow(&t, count).await?;
+        group.reset(&ResetOptions::new()).await?;
+
+        let expected: Vec<u64> = (1..=count as u64).collect();
+        expect_none_dead(&group).await?;
+        let leases = group.expect_claimable("b", &expected).await?;
+        expect_first_attempts(&leases)?;
+        for lease in [&held[0], &held[held.len() - 1]] {
+            group.expect_stale(lease).await?;
+        }
+    }
+    Ok(())
+}
+
+/// As after a replay.
+async fn old_deadlines_mean_nothing_after_a_reset(t: Fixture) -> Outcome {
+    let reset = OldDeadlines::of(&t, async |group| group.reset(&ResetOptions::new()).await);
+
+    reset.await?.expect_nothing_of_them().await
 }
 
 /// The backlog is worthless: skip it. That is what sets a reset apart from a replay.
@@ -319,6 +366,32 @@ async fn max_attempts_stay_after_a_reset(t: Fixture) -> Outcome {
         outcome,
         RetryOutcome::DeadLettered,
     )
+}
+
+/// In the partition that was reset as in the others.
+async fn max_attempts_stay_where_one_partition_was_reset(t: Fixture) -> Outcome {
+    let group = t.stream(3).await?.group_of_attempts("billing", 1).await?;
+    for partition in (0..3).map(Partition::new) {
+        group.stream.append_to(partition, 1).await?;
+    }
+    group.ack(&group.fetch_exactly("a", 3).await?).await?;
+    group
+        .reset(&ResetOptions::new().with_partitions(P1))
+        .await?;
+    for partition in (0..3).map(Partition::new) {
+        group.stream.append_to(partition, 1).await?;
+    }
+
+    let places = [(0, 2), (1, 1), (1, 2), (2, 2)];
+    for lease in group.expect_claimable_at("a", &places).await? {
+        let outcome = t.backend.retry(&lease, &RetryOptions::new()).await?;
+        expect_eq(
+            "the outcome of a retry at the only attempt",
+            outcome,
+            RetryOutcome::DeadLettered,
+        )?;
+    }
+    Ok(())
 }
 
 /// Also where the events are not delivered again.

@@ -1,10 +1,15 @@
 //! Wakeup: a hint that work might be there, which changes nothing.
 
+mod appends;
+mod places;
+
 use std::pin::pin;
 use std::time::Duration;
 
 use rheo_core::{Backend, ErrorKind, Gate, GroupName, Guarantee, ResetOptions, StreamName, Wakeup};
 
+use self::appends::*;
+use self::places::*;
 use crate::case::{Case, case};
 use crate::expect::{Outcome, broken, expect, expect_eq, expect_error};
 use crate::fixture::Fixture;
@@ -40,12 +45,46 @@ pub(crate) const CASES: &[Case] = &[
         "what waits for its retry does not count as work, whether its delay has ended or not"
     ),
     case!(
+        "OPS-4" => work_in_any_partition_is_told,
+        "only the first partition, or the one that was served last, is looked at"
+    )
+    .needs(&[Gate::Guarantee(Guarantee::Partitions)]),
+    case!(
+        "OPS-4" => chosen_events_are_told,
+        "only what is above the last claimed event, or above the group's start, counts as work"
+    )
+    .needs(&[Gate::Guarantee(Guarantee::Replay)]),
+    case!(
+        "OPS-4" => an_expired_renewal_is_told,
+        "the time at which a lease ends is noted when it is claimed, and a renewal is not"
+    ),
+    case!(
+        "OPS-4" => work_at_any_attempt_is_told,
+        "an event that was tried more than once is looked for elsewhere"
+    ),
+    case!(
+        "OPS-4" => what_a_fetch_left_is_told,
+        "expired leases are moved elsewhere by the first fetch that sees them, and are not looked for there"
+    ),
+    case!(
+        "OPS-4" => a_wait_of_no_time_tells_what_is_there,
+        "a timeout of 0 returns early, before anything is looked for"
+    ),
+    case!(
         "OPS-4" => any_timeout_may_be_given,
         "the timeout is turned into a number of milliseconds that is too small, or a deadline that overflows"
     ),
     case!(
         "OPS-4" => an_append_ends_the_wait,
         "what is appended while somebody waits is not told, so that every event waits for a timeout"
+    ),
+    case!(
+        "OPS-4" => any_kind_of_append_ends_the_wait,
+        "the notification is sent by one of the statements that append, or for one partition"
+    ),
+    case!(
+        "OPS-4" => every_append_ends_the_wait_that_follows_the_last,
+        "the notification is used up, or is sent only while the stream was empty"
     ),
     case!(
         "OPS-4" => an_append_by_another_handle_ends_the_wait,
@@ -196,13 +235,21 @@ async fn an_append_by_another_handle_ends_the_wait(t: Fixture) -> Outcome {
 }
 
 async fn appending_ends_the_wait(group: &Group, producer: &Recorder) -> Outcome {
+    let stream = group.stream.via(producer);
+
+    ends_the_wait(group, async { stream.append(1).await.map(drop) }).await
+}
+
+/// Demands that what is done ends a wait that has begun before.
+async fn ends_the_wait(group: &Group, done: impl Future<Output = Outcome>) -> Outcome {
     let mut waiting = pin!(wait(group, PATIENCE));
     // Lets the wait begin. It may come for nothing, and then there is nothing more to see.
-    if tokio::time::timeout(BEGIN, &mut waiting).await.is_err() {
-        group.stream.via(producer).append(1).await?;
-        return expect_eq("the hint", waiting.await?, Wakeup::MaybeWork);
+    let has_ended = tokio::time::timeout(BEGIN, &mut waiting).await.is_ok();
+    done.await?;
+    if has_ended {
+        return Ok(());
     }
-    Ok(())
+    expect_eq("the hint", waiting.await?, Wakeup::MaybeWork)
 }
 
 /// A claim that nobody knows of would hold the event until it expires, and count as an attempt.

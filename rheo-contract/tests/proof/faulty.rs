@@ -87,7 +87,13 @@ const DIVIDED: &[&[&[Faulty]]] = &[
     settling::FAULTY,
     dead_letters::FAULTY,
     replay::FAULTY,
-    &[reset::starts::FAULTY],
+    &[reset::starts::FAULTY, reset::attempts::FAULTY],
+    &[
+        input::fields::FAULTY,
+        inspect::counts::FAULTY,
+        queries::several::FAULTY,
+        wakeup::told::FAULTY,
+    ],
 ];
 
 pub(crate) fn all() -> impl Iterator<Item = &'static Faulty> {

@@ -102,6 +102,13 @@ pub const RULES: &[Rule] = &[
         "ERR-9",
         "`ping` is Ok while the store answers, and `BackendUnavailable` when it does not.",
     ),
+    must(
+        "ERR-10",
+        "The fields of an error are those of the call, byte for byte: `stream` and `group` as it \
+        named them, `after` as it gave it, and in `AlreadyExists` the stream or the group that was \
+        to be made, or the id of one of its events that exists or is in the batch twice; of \
+        several such ids any.",
+    ),
     // Streams and names
     must(
         "STR-1",

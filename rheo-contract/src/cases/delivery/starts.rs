@@ -8,10 +8,13 @@ use rheo_core::{
     Timestamp,
 };
 
+use serde_json::json;
+
 use super::{claimable, filled, options};
 use crate::expect::{Outcome, expect_eq, expect_error, expect_invalid};
-use crate::fixture::Fixture;
+use crate::fixture::{Fixture, new_event};
 use crate::scene::{P0, P1, Stream, at_once};
+use crate::states::{expect_again, twelve_done};
 use crate::step::Step;
 
 /// Nobody who says nothing wants to lose the beginning.
@@ -67,6 +70,17 @@ pub(super) async fn a_start_may_name_a_sequence_per_partition(t: Fixture) -> Out
     let places = claimable(&group, "a").await?;
     let expected = vec![(0, 3), (1, 1), (1, 2), (2, 2)];
     expect_eq("the claimable events", places, expected)
+}
+
+/// Nothing was processed anywhere yet.
+pub(super) async fn a_start_that_names_no_sequence_is_the_beginning(t: Fixture) -> Outcome {
+    let stream = t.stream(1).await?;
+    stream.append(3).await?;
+    let nowhere = Start::AfterSequences(BTreeMap::new());
+    let group = stream.group_from("billing", nowhere).await?;
+
+    group.expect_claimable("a", &[1, 2, 3]).await?;
+    Ok(())
 }
 
 /// What is not there yet cannot have been processed; the group would skip it when it comes.
@@ -171,6 +185,29 @@ pub(super) async fn a_start_at_a_time_goes_by_the_lowest_sequence(t: Fixture) ->
     let times: Vec<Timestamp> = events.iter().map(|event| event.timestamp).collect();
 
     expect_starts(&stream, &events, &times).await
+}
+
+/// "Since yesterday", on a stream where yesterday is far from both ends.
+pub(super) async fn a_start_at_a_time_may_be_a_thousand_events_back(t: Fixture) -> Outcome {
+    let stream = t.stream(1).await?;
+    let many = || vec![new_event("order.placed", json!({})); 1_001];
+    let mut events = stream.append_all(many()).await?;
+    for _ in 0..2 {
+        t.pass(Duration::from_millis(1)).await;
+        events.extend(stream.append(1).await?);
+    }
+    t.pass(Duration::from_millis(1)).await;
+    events.extend(stream.append_all(many()).await?);
+
+    for index in [0, 1_001, 1_002, 1_003] {
+        let time = events[index].timestamp;
+        let first = events.iter().find(|event| event.timestamp >= time);
+        let name = format!("at-{index}");
+        let group = stream.group_from(&name, Start::AtTime(time)).await?;
+        let lease = group.fetch_one("a").await?;
+        expect_eq("the first event", Some(&lease.event), first)?;
+    }
+    Ok(())
 }
 
 /// Time is one; the places where it is found are as many as partitions.
@@ -285,6 +322,43 @@ pub(super) async fn of_concurrent_creators_of_a_group_one_wins(t: Fixture) -> Ou
         let group = stream.existing_group(GroupName::new(name)?);
         let expected: Vec<u64> = (winners[0] + 1..=8).collect();
         group.expect_claimable("a", &expected).await?;
+    }
+    Ok(())
+}
+
+/// A group is one, over however many partitions: it starts in all of them.
+pub(super) async fn a_group_starts_in_each_of_twelve_partitions(t: Fixture) -> Outcome {
+    let (done, mut events) = twelve_done(&t).await?;
+    let stream = &done.stream;
+    let (before, time) = (events.clone(), t.now());
+    let is_new = |partition: u32, sequence: u64| {
+        let is_such = |event: &Event| event.partition.number() == partition;
+        sequence > before.iter().filter(|event| is_such(event)).count() as u64
+    };
+    let each = (0..12).map(|number| (Partition::new(number), Sequence::ZERO.next()));
+    let mut groups = Vec::new();
+    for (name, start) in [
+        ("end", Start::End),
+        (
+            "time",
+            Start::AtTime(time.saturating_add(Duration::from_secs(60))),
+        ),
+        ("one", Start::AfterSequence(Sequence::ZERO.next())),
+        ("each", Start::AfterSequences(each.collect())),
+    ] {
+        groups.push(stream.group_from(name, start).await?);
+    }
+    for partition in (0..12).map(Partition::new) {
+        events.extend(stream.append_to(partition, 1).await?);
+    }
+    events.sort_by_key(|event| (event.partition, event.sequence));
+
+    for (number, group) in groups.iter().enumerate() {
+        expect_again(group, &events, |partition, sequence| match number {
+            0 | 1 => is_new(partition, sequence),
+            _ => sequence > 1,
+        })
+        .await?;
     }
     Ok(())
 }

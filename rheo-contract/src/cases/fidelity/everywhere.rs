@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use rheo_core::{
-    Backend, Event, EventKey, EventType, JsonObject, NewEvent, Query, RetryOptions, StreamName,
-    Timestamp,
+    Backend, Event, EventKey, EventType, Guarantee, JsonObject, NewEvent, Partition, Query,
+    RetryOptions, StreamName, Timestamp,
 };
 use serde_json::json;
 
@@ -189,6 +189,35 @@ pub(super) async fn a_timestamp_keeps_its_microseconds(t: Fixture) -> Outcome {
         expect_eq("the timestamp, read", read, Some(appended.timestamp))?;
         let fetched = group.fetch_one("a").await?.event.timestamp;
         expect_eq("the timestamp, fetched", fetched, appended.timestamp)?;
+    }
+    Ok(())
+}
+
+/// An event happened when it was appended, wherever it went and whatever went before it.
+pub(super) async fn every_append_has_its_own_time(t: Fixture) -> Outcome {
+    let partitions = match t.capabilities().guarantees(Guarantee::Partitions) {
+        true => 3,
+        false => 1,
+    };
+    let stream = t.stream(partitions).await?;
+    let to = |number: u32| t.new_event().with_partition(Partition::new(number));
+    let mut appended = Vec::new();
+    for number in (0..partitions).chain(0..partitions) {
+        t.pass(Duration::from_micros(1_001)).await;
+        let mut events = stream.append_to(Partition::new(number), 2).await?;
+        events.extend(stream.append_all(vec![to(number), to(number)]).await?);
+        let everywhere = (0..partitions).map(to).collect();
+        events.extend(stream.append_all(everywhere).await?);
+        for event in &events {
+            t.expect_now("the timestamp", event.timestamp)?;
+        }
+        appended.extend(events);
+    }
+
+    for partition in (0..partitions).map(Partition::new) {
+        let mut expected = appended.clone();
+        expected.retain(|event| event.partition == partition);
+        expect_eq("the log", stream.read(partition).await?, expected)?;
     }
     Ok(())
 }

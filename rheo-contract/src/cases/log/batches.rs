@@ -1,6 +1,8 @@
 //! Batches: in input order, whole or not at all.
 
-use rheo_core::{Backend, ErrorKind, Event, EventId, NewEvent, StreamName, StreamOptions};
+use rheo_core::{
+    Backend, ErrorKind, Event, EventId, EventKey, NewEvent, Partition, StreamName, StreamOptions,
+};
 
 use crate::expect::{Outcome, expect_empty, expect_eq, expect_error, expect_invalid};
 use crate::fixture::Fixture;
@@ -83,6 +85,36 @@ pub(super) async fn a_batch_with_an_id_twice_writes_nothing(t: Fixture) -> Outco
     expect_error(result, ErrorKind::AlreadyExists)?;
     expect_empty("event in the log", &stream.read(P0).await?)?;
     stream.append_event(t.new_event().with_id(id)).await?;
+    Ok(())
+}
+
+/// One id in two places, however the events get there.
+pub(super) async fn a_batch_with_an_id_twice_in_two_partitions_writes_nothing(
+    t: Fixture,
+) -> Outcome {
+    let stream = t.stream(3).await?;
+    let to = |number| t.new_event().with_partition(Partition::new(number));
+    // Of three partitions: 1, 0 and 2.
+    let [one, none, two] = ["order-1", "order-2", "customer:42"];
+    let keyed = |key| -> Outcome<NewEvent> { Ok(t.new_event().with_key(EventKey::new(key)?)) };
+    for (batch, twice) in [
+        (vec![to(0), to(1)], [0, 1]),
+        (vec![to(2), to(1), to(1), to(0)], [0, 3]),
+        (vec![to(0), to(1), to(1), to(2)], [1, 3]),
+        (vec![keyed(one)?, keyed(two)?, keyed(none)?], [0, 2]),
+        (vec![t.new_event(), keyed(one)?, keyed(two)?], [0, 2]),
+    ] {
+        let (mut batch, id) = (batch, t.unknown_id());
+        for at in twice {
+            batch[at].id = Some(id);
+        }
+        let result = t.backend.append_batch(&stream.name, batch).await;
+        expect_error(result, ErrorKind::AlreadyExists)?;
+        for number in 0..3 {
+            let log = stream.read(Partition::new(number)).await?;
+            expect_empty("event in the log", &log)?;
+        }
+    }
     Ok(())
 }
 

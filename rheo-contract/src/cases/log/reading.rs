@@ -90,7 +90,10 @@ pub(super) async fn a_read_gives_1500_events(t: Fixture) -> Outcome {
     expect_eq("the sequences", seen, (1..=1_500).collect())?;
     let rest = all.with_after(Sequence::new(300)?);
     let seen = read(&stream, &rest).await?;
-    expect_eq("the sequences above 300", seen, (301..=1_500).collect())
+    expect_eq("the sequences above 300", seen, (301..=1_500).collect())?;
+    let some = ReadOptions::new().with_after(Sequence::new(1_401)?);
+    let seen = read(&stream, &some.with_limit(5)).await?;
+    expect_eq("five sequences above 1401", seen, (1_402..=1_406).collect())
 }
 
 /// The limit counts events, whatever they weigh.

@@ -1,6 +1,6 @@
 //! Texts and values that differ somewhere only: far behind, or deep inside.
 
-use rheo_core::{EventKey, EventType, Query};
+use rheo_core::{EventKey, EventType, JsonObject, Query};
 use serde_json::{Value, json};
 
 use super::filters::found;
@@ -142,4 +142,70 @@ pub(super) async fn what_is_nested_is_compared_exactly_too(t: Fixture) -> Outcom
         .collect();
 
     expect_all_different(&t, &values).await
+}
+
+/// Texts with what some language takes for an escape or a wildcard, and what each might be taken for.
+const ESCAPED: [&str; 25] = [
+    "a\\b",
+    "a\\\\b",
+    "a\\\\\\\\b",
+    "ab",
+    "a%b",
+    "a\\%b",
+    "a%%b",
+    "axxb",
+    "a_b",
+    "a\\_b",
+    "axb",
+    "a\\",
+    "a\\\\",
+    "a",
+    "\\",
+    "\\\\",
+    "%",
+    "\\%",
+    "_",
+    "\\_",
+    "100%",
+    "100",
+    "a\\nb",
+    "a\nb",
+    "\\u0061b",
+];
+
+/// Paths, prices and templates: a backslash, a percent and an underscore are letters like any other.
+pub(super) async fn escapes_and_wildcards_in_texts_are_letters(t: Fixture) -> Outcome {
+    let stream = t.stream(1).await?;
+    let is_name = |text: &str| !text.contains('\n');
+    // Each of them twice, so that there is a second page.
+    for text in ESCAPED.iter().chain(&ESCAPED) {
+        let event_type = if is_name(text) { text } else { "a name" };
+        let event = new_event(event_type, json!({ "v": text, (*text): 1 }));
+        let event = event.with_metadata(JsonObject::metadata(json!({ "v": text }))?);
+        stream
+            .append_event(event.with_key(EventKey::new(*text)?))
+            .await?;
+    }
+
+    for (sequence, text) in (1..).zip(ESCAPED) {
+        let mut queries = vec![
+            Query::new().with_key(EventKey::new(text)?),
+            Query::new().with_payload_field("v", json!(text))?,
+            Query::new().with_payload_field(text, json!(1))?,
+            Query::new().with_metadata_field("v", json!(text))?,
+        ];
+        if is_name(text) {
+            queries.push(Query::new().with_event_type(EventType::new(text)?));
+        }
+        for query in queries {
+            let what = format!("the sequences by {query:?}");
+            let found = found(&stream, query.with_limit(1)).await?;
+            expect_eq(
+                &what,
+                found,
+                vec![sequence, sequence + ESCAPED.len() as u64],
+            )?;
+        }
+    }
+    Ok(())
 }

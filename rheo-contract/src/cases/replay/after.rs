@@ -6,10 +6,11 @@ use rheo_core::{
     Backend, Lease, Partition, Partitions, Replay, RetryOptions, RetryOutcome, Sequence, Start,
 };
 
-use super::{all_acked, sequence};
+use super::{all_acked, replay_events, sequence};
 use crate::expect::{Outcome, expect_eq};
 use crate::fixture::Fixture;
 use crate::scene::{Group, P0, P1, expect_first_attempts};
+use crate::states::{OldDeadlines, expect_again, twelve_done};
 
 /// Whoever processed up to 2 safely asks for what comes after 2, and wants neither 2 nor to miss 3.
 pub(super) async fn replay_after_a_sequence_is_exclusive(t: Fixture) -> Outcome {
@@ -275,4 +276,51 @@ pub(super) async fn a_replay_can_be_repeated(t: Fixture) -> Outcome {
     let leases = group.expect_claimable("a", &[2, 3]).await?;
     group.ack(&leases).await?;
     group.expect_nothing("a").await
+}
+
+/// A lease or a delay from before must neither reopen what is done since nor hide what is to be done.
+pub(super) async fn old_deadlines_mean_nothing_after_a_replay(t: Fixture) -> Outcome {
+    let after = OldDeadlines::of(&t, async |group| group.replay_after(0).await).await?;
+    let chosen = OldDeadlines::of(&t, async |group| {
+        let log = group.stream.read(P0).await?;
+        replay_events(group, log.iter().map(|event| event.id)).await
+    })
+    .await?;
+
+    after.expect_nothing_of_them().await?;
+    chosen.expect_nothing_of_them().await
+}
+
+/// A group is one, over however many partitions; some have nothing to be delivered again.
+pub(super) async fn replay_reaches_each_of_twelve_partitions(t: Fixture) -> Outcome {
+    let (group, events) = twelve_done(&t).await?;
+    group.replay_after(1).await?;
+    expect_again(&group, &events, |_, sequence| sequence > 1).await?;
+
+    let selected = [0, 1, 4, 8, 11];
+    let replay = Replay::After {
+        sequence: sequence(0)?,
+        partitions: Partitions::only(selected.map(Partition::new)),
+    };
+    group.replay(&replay).await?;
+    expect_again(&group, &events, |partition, _| {
+        selected.contains(&partition)
+    })
+    .await?;
+
+    let named = [(0, 1), (2, 0), (3, 0), (5, 2), (7, 3), (10, 1), (11, 0)];
+    let mut each = BTreeMap::new();
+    for (partition, after) in named {
+        each.insert(Partition::new(partition), sequence(after)?);
+    }
+    group.replay(&Replay::AfterEach(each)).await?;
+    let is_named = |partition, sequence| {
+        let is_above = |(of, after): &(u32, u64)| *of == partition && sequence > *after;
+        named.iter().any(is_above)
+    };
+    expect_again(&group, &events, is_named).await?;
+
+    let firsts = events.iter().filter(|event| event.sequence.get() == 1);
+    replay_events(&group, firsts.map(|event| event.id)).await?;
+    expect_again(&group, &events, |_, sequence| sequence == 1).await
 }

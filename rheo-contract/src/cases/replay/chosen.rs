@@ -6,6 +6,8 @@ use super::{all_acked, replay_events, sequence};
 use crate::expect::{Outcome, expect_eq, expect_invalid};
 use crate::fixture::Fixture;
 use crate::scene::{expect_first_attempts, sequences_of};
+use crate::states::expect_none_dead;
+use crate::step::Step;
 
 /// Whoever picks an event wants it delivered, whatever became of it.
 pub(super) async fn chosen_events_are_reopened_in_every_state(t: Fixture) -> Outcome {
@@ -16,6 +18,30 @@ pub(super) async fn chosen_events_are_reopened_in_every_state(t: Fixture) -> Out
 
     group.expect_stale(&leases[1]).await?;
     expect_first_attempts(&group.expect_claimable("b", &[1, 2, 3, 4, 5]).await?)
+}
+
+/// What was tried again and again is what one picks, once the cause is repaired.
+pub(super) async fn chosen_events_at_any_attempt_are_reopened(t: Fixture) -> Outcome {
+    let group = t.stream(1).await?.group_of_attempts("billing", 3).await?;
+    let events = group.stream.append(6).await?;
+    let mut leases = group.fetch_exactly("a", 6).await?;
+    for done in 0..2 {
+        // At attempt 1 the first is acked and the second waits; at attempt 2 the third and the fourth.
+        Step::Ack.on(&t.backend, &leases[0]).await?;
+        group.retry_in_an_hour(&leases[1]).await?;
+        for lease in &leases[2..] {
+            Step::Retry.on(&t.backend, lease).await?;
+        }
+        leases = group.fetch_exactly("a", 4 - 2 * done).await?;
+    }
+    // 5 and 6 are at their last attempt: one is used up, the other leased.
+    Step::Retry.on(&t.backend, &leases[0]).await?;
+    replay_events(&group, events.iter().map(|event| event.id)).await?;
+
+    group.expect_stale(&leases[1]).await?;
+    expect_none_dead(&group).await?;
+    let again = group.expect_claimable("b", &[1, 2, 3, 4, 5, 6]).await?;
+    expect_first_attempts(&again)
 }
 
 /// Whoever picks events wants no others.

@@ -10,7 +10,7 @@ use crate::durations::MICROSECOND;
 use crate::expect::{Outcome, expect_eq};
 use crate::fixture::Fixture;
 use crate::scene::{Group, P0, P1, sequences};
-use crate::states::{every_state, expect_untouched};
+use crate::states::{every_state, expect_again, expect_untouched, twelve_done};
 
 const P2: Partition = Partition::new(2);
 
@@ -123,6 +123,18 @@ pub(super) async fn each_partition_is_reset_after_its_own_sequence(t: Fixture) -
     Ok(())
 }
 
+/// A start that names no partition leaves each at its beginning; it is a reset of all that are selected.
+pub(super) async fn reset_to_no_sequences_starts_at_the_beginning(t: Fixture) -> Outcome {
+    let group = t.group().await?;
+    let leases = group.bring_into_every_state().await?;
+    let nowhere = Start::AfterSequences(BTreeMap::new());
+    group.reset(&from(nowhere)).await?;
+
+    group.expect_stale(&leases[1]).await?;
+    group.expect_claimable("b", &[1, 2, 3, 4, 5]).await?;
+    Ok(())
+}
+
 /// Every state that an event can be in, in the partitions and groups that were not meant.
 pub(super) async fn reset_of_one_partition_touches_no_state_elsewhere(t: Fixture) -> Outcome {
     for start in [Start::Beginning, Start::End] {
@@ -149,4 +161,41 @@ pub(super) async fn reset_touches_no_state_of_other_groups(t: Fixture) -> Outcom
     expect_eq("the log", sequences(&log), (1..=6).collect())?;
     billing.expect_claimable("c", &[1, 2, 3, 4, 5, 6]).await?;
     expect_untouched(&states[1..], None).await
+}
+
+/// A group is one, over however many partitions; and one of many may be reset to anywhere.
+pub(super) async fn reset_reaches_each_of_twelve_partitions(t: Fixture) -> Outcome {
+    let (group, events) = twelve_done(&t).await?;
+    let selected = [0, 1, 4, 8, 11];
+    let some = Partitions::only(selected.map(Partition::new));
+    group
+        .reset(&ResetOptions::new().with_partitions(some))
+        .await?;
+    expect_again(&group, &events, |partition, _| {
+        selected.contains(&partition)
+    })
+    .await?;
+    group.reset(&ResetOptions::new()).await?;
+    expect_again(&group, &events, |_, _| true).await?;
+    group
+        .reset(&from(Start::AfterSequence(Sequence::new(1)?)))
+        .await?;
+    expect_again(&group, &events, |_, sequence| sequence > 1).await?;
+
+    for number in [2, 11] {
+        let partition = Partition::new(number);
+        let log = group.stream.read(partition).await?;
+        let behind = log[2].timestamp.saturating_add(MICROSECOND);
+        for (start, after) in [
+            (Start::AtTime(log[0].timestamp), 0),
+            (Start::AfterSequence(Sequence::new(2)?), 2),
+            (Start::AtTime(behind), 3),
+            (Start::End, 3),
+        ] {
+            group.reset(&from(start).with_partitions(partition)).await?;
+            let is_above = |of, sequence| of == number && sequence > after;
+            expect_again(&group, &events, is_above).await?;
+        }
+    }
+    Ok(())
 }

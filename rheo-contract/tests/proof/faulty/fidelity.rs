@@ -27,6 +27,22 @@ pub(super) const FAULTY: &[Faulty] = &[
         ],
     },
     faulty! {
+        TimesAreBehindInOtherPartitions: "events of other partitions than 0 are a microsecond behind",
+        says: "the timestamp",
+        kills: [
+            "fidelity::LOG-5::every_append_has_its_own_time",
+            "queries::QRY-1::every_filter_holds_beside_all_others",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+            "queries::QRY-2::order_by_timestamp_is_then_by_sequence_and_partition",
+            "queries::QRY-2::partitions_above_9_are_ordered_by_number",
+            "queries::QRY-3::events_appended_meanwhile_disturb_no_page",
+            "queries::QRY-3::paging_by_timestamp_gives_every_event_once",
+            "reset::RPL-5::reset_reaches_each_of_twelve_partitions",
+            "reset::RPL-5::reset_to_a_time_is_found_per_partition",
+        ],
+    },
+    faulty! {
         FetchForgetsTheKey: "a fetched event has no key",
         says: "the event, fetched",
         kills: [

@@ -1,5 +1,6 @@
 //! Defects that the cases of `input` are there for.
 
+pub(super) mod fields;
 mod limits;
 mod missing;
 mod nothing;

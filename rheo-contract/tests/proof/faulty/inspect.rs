@@ -1,5 +1,7 @@
 //! Defects that the cases of `inspect` are there for.
 
+pub(super) mod counts;
+
 use std::collections::HashMap;
 use std::sync::Mutex;
 

@@ -748,6 +748,11 @@ pub(super) const FAULTY: &[Faulty] = &[
         ],
     },
     faulty! {
+        IdsOfABatchAreComparedByPartition: "the ids of a batch are compared within each partition",
+        says: "Err(AlreadyExists)",
+        kills: ["log::LOG-3::a_batch_with_an_id_twice_in_two_partitions_writes_nothing"],
+    },
+    faulty! {
         IdsOfABatchAreNotedByPartition: "an id that a batch wrote is taken again in another partition",
         says: "Err(AlreadyExists)",
         kills: [

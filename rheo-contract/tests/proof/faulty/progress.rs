@@ -14,6 +14,19 @@ use crate::defect::{Defect, Real};
 
 pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
+        HolesBeyond1000AreForgotten: "beyond a thousand, what is leased does not hold the frontier",
+        says: "the frontier to be 1001",
+        kills: ["progress::FRN-1::holes_hold_the_frontier_however_far_up"],
+    },
+    faulty! {
+        LagIsOfTenPartitions: "the lag is that of the first ten partitions",
+        says: "the sum",
+        kills: [
+            "progress::FRN-4::each_of_twelve_partitions_has_its_progress",
+            "partitions::FRN-4::lag_gives_every_partition_in_ascending_order",
+        ],
+    },
+    faulty! {
         TheFrontierIsTheHighestAck: "the frontier is the highest acked sequence",
         says: "the frontier to be 0",
         kills: [
@@ -614,4 +627,32 @@ fn mark(marks: &Marks, lease: &Lease) {
     let mut marks = held(marks);
     let mark = marks.entry(key).or_default();
     *mark = event.sequence.max(*mark);
+}
+
+#[derive(Default)]
+struct HolesBeyond1000AreForgotten;
+
+#[async_trait]
+impl Defect for HolesBeyond1000AreForgotten {
+    async fn lag(&self, real: &Real, stream: &StreamName, group: &GroupName) -> Result<Lag> {
+        let mut lag = real.backend.lag(stream, group).await?;
+        for progress in &mut lag.partitions {
+            if progress.frontier.get() > 1_000 {
+                progress.frontier = progress.high_watermark;
+            }
+        }
+        Ok(lag)
+    }
+}
+
+#[derive(Default)]
+struct LagIsOfTenPartitions;
+
+#[async_trait]
+impl Defect for LagIsOfTenPartitions {
+    async fn lag(&self, real: &Real, stream: &StreamName, group: &GroupName) -> Result<Lag> {
+        let mut lag = real.backend.lag(stream, group).await?;
+        lag.partitions.truncate(10);
+        Ok(lag)
+    }
 }

@@ -5,6 +5,7 @@ mod cursors;
 mod filters;
 mod lost;
 mod order;
+pub(super) mod several;
 mod values;
 
 use self::bounds::*;

@@ -1,6 +1,7 @@
 //! Defects that the cases of `replay` are there for.
 
 mod after;
+mod below;
 mod chosen;
 mod errors;
 mod forward;
@@ -20,6 +21,7 @@ use crate::defect::Real;
 pub(super) const FAULTY: &[&[Faulty]] = &[
     chosen::FAULTY,
     after::FAULTY,
+    below::FAULTY,
     frontier::FAULTY,
     forward::FAULTY,
     others::FAULTY,

@@ -1,5 +1,6 @@
 //! Defects that the cases of `reset` are there for.
 
+pub(super) mod attempts;
 pub(super) mod starts;
 
 use std::collections::{BTreeSet, HashMap, HashSet};

@@ -1,5 +1,7 @@
 //! Defects that the cases of `wakeup` are there for.
 
+pub(super) mod told;
+
 use std::time::Duration;
 
 use rheo_core::{

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Mutex;
 
 use rheo_core::{
-    Error, Event, FetchOptions, GroupName, GroupOptions, Lease, Partition, ResetOptions, Result,
-    Sequence, Start, StreamName, Timestamp, async_trait,
+    Error, Event, FetchOptions, GroupName, GroupOptions, Lease, Partition, Partitions,
+    ResetOptions, Result, Sequence, Start, StreamName, Timestamp, async_trait,
 };
 
 use super::logs;
@@ -44,6 +44,21 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
             "streams::STR-2::group_names_never_collide",
             "streams::STR-2::long_names_that_begin_alike_are_told_apart",
         ],
+    },
+    faulty! {
+        NoSequencesAreTheEnd: "a start without sequences is the end",
+        says: "the claimable sequences to be [1, 2, 3]",
+        kills: ["delivery::DLV-2::a_start_that_names_no_sequence_is_the_beginning"],
+    },
+    faulty! {
+        TheEndIsFoundInTenPartitions: "a group that starts at the end does so in the first ten partitions",
+        says: "the claimable places",
+        kills: ["delivery::DLV-2::a_group_starts_in_each_of_twelve_partitions"],
+    },
+    faulty! {
+        TimesAreLookedForInTheLastThousand: "a start at a time is looked for in the last thousand events",
+        says: "the first event",
+        kills: ["delivery::DLV-2::a_start_at_a_time_may_be_a_thousand_events_back"],
     },
     faulty! {
         StartIsInclusive: "a start after a sequence is taken for a start at it",
@@ -417,5 +432,68 @@ impl Defect for DuplicateGroupStartsAgain {
             let _ = real.backend.reset_group(stream, group, &start).await;
         }
         created
+    }
+}
+
+#[derive(Default)]
+struct NoSequencesAreTheEnd;
+
+impl Tweak for NoSequencesAreTheEnd {
+    fn creating(&self, _: &StreamName, _: &GroupName, options: &mut GroupOptions) {
+        if let Start::AfterSequences(sequences) = &options.start
+            && sequences.is_empty()
+        {
+            options.start = Start::End;
+        }
+    }
+}
+
+#[derive(Default)]
+struct TimesAreLookedForInTheLastThousand;
+
+#[async_trait]
+impl Defect for TimesAreLookedForInTheLastThousand {
+    async fn create_group(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        options: &GroupOptions,
+    ) -> Result<()> {
+        real.backend.create_group(stream, group, options).await?;
+        let longest = logs(real, stream).await.values().map(Vec::len).max();
+        let Some(before) = longest.unwrap_or_default().checked_sub(1_000) else {
+            return Ok(());
+        };
+        let lag = real.backend.lag(stream, group).await?;
+        let is_at_a_time = matches!(options.start, Start::AtTime(_));
+        if is_at_a_time && lag.partitions[0].frontier.get() < before as u64 {
+            let start = Start::AfterSequence(Sequence::new(before as u64)?);
+            let reset = ResetOptions::new().with_start(start);
+            real.backend.reset_group(stream, group, &reset).await?;
+        }
+        Ok(())
+    }
+}
+
+#[derive(Default)]
+struct TheEndIsFoundInTenPartitions;
+
+#[async_trait]
+impl Defect for TheEndIsFoundInTenPartitions {
+    async fn create_group(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        options: &GroupOptions,
+    ) -> Result<()> {
+        real.backend.create_group(stream, group, options).await?;
+        let beyond: Vec<Partition> = logs(real, stream).await.into_keys().skip(10).collect();
+        if options.start == Start::End && !beyond.is_empty() {
+            let beginning = ResetOptions::new().with_partitions(Partitions::only(beyond));
+            real.backend.reset_group(stream, group, &beginning).await?;
+        }
+        Ok(())
     }
 }

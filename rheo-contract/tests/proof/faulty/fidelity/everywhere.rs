@@ -84,6 +84,13 @@ macro_rules! spoils_output {
     };
 }
 
+spoils_output!(TimesAreBehindInOtherPartitions, |event| {
+    if event.partition > Partition::ZERO {
+        let behind = Duration::from_micros(1);
+        event.timestamp = event.timestamp.saturating_sub(behind);
+    }
+});
+
 spoils_output!(TimestampsAreInMilliseconds, |event| {
     let micros = event.timestamp.as_micros();
     event.timestamp = Timestamp::from_micros(micros - micros.rem_euclid(1_000)).expect("in range");

@@ -98,6 +98,31 @@ impl Defect for IdsOfABatchAreNotedByPartition {
     }
 }
 
+/// Ids of one batch are compared where they name the same partition, or have the same key.
+#[derive(Default)]
+pub(super) struct IdsOfABatchAreComparedByPartition;
+
+#[async_trait]
+impl Defect for IdsOfABatchAreComparedByPartition {
+    async fn append_batch(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        mut events: Vec<NewEvent>,
+    ) -> Result<Vec<Event>> {
+        for at in 1..events.len() {
+            let (before, rest) = events.split_at_mut(at);
+            let event = &mut rest[0];
+            let to = |event: &NewEvent| (event.partition, event.key.clone());
+            let is_elsewhere = |other: &NewEvent| other.id == event.id && to(other) != to(event);
+            if before.iter().any(is_elsewhere) {
+                event.id = None;
+            }
+        }
+        real.backend.append_batch(stream, events).await
+    }
+}
+
 /// A batch with an id that a batch to another stream had is refused.
 #[derive(Default)]
 pub(super) struct IdsOfBatchesAreUniqueEverywhere {
