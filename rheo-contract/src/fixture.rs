@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::effort::{Budget, Tally};
 use crate::expect::{Failure, Outcome, expect, expect_eq};
 use crate::faults::FaultInjector;
-use crate::harness::{Harness, HarnessError, Namespace, Opened};
+use crate::harness::{Harness, HarnessError, Namespace, Opened, Part};
 use crate::history::History;
 use crate::recorder::Recorder;
 use crate::suite_clock::SuiteClock;
@@ -120,6 +120,15 @@ impl Fixture {
     /// Counts what it tried.
     pub(crate) fn tally(&self) -> &Tally {
         &self.shared.trial.tally
+    }
+
+    /// Demands that the harness has named secrets, since there is nothing to look for otherwise.
+    pub(crate) fn expect_secrets(&self) -> Outcome {
+        if self.shared.history.secrets().is_empty() {
+            self.tally().lacks(Part::Secrets);
+            return Err(Failure::NotExercised(Part::Secrets));
+        }
+        Ok(())
     }
 
     /// Notes something in the history.

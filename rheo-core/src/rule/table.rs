@@ -17,7 +17,8 @@ pub const RULES: &[Rule] = &[
     .untested("enforced by the type `Capabilities`, with unit tests in `rheo-core`"),
     must(
         "CAP-2",
-        "The declaration is constant for a handle, also after `close`.",
+        "The declaration is constant for a handle, also after `close`, and the same for all handles \
+        on one store that are opened alike.",
     ),
     must(
         "CAP-3",
@@ -101,6 +102,11 @@ pub const RULES: &[Rule] = &[
     must(
         "ERR-9",
         "`ping` is Ok while the store answers, and `BackendUnavailable` when it does not.",
+    ),
+    must(
+        "ERR-11",
+        "No text of an error, its own, that of a source or that for programmers, shows a credential \
+        or the connection string that the backend was opened with.",
     ),
     // Streams and names
     must(

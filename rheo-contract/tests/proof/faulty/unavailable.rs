@@ -9,7 +9,7 @@ use rheo_core::{
 };
 
 use super::Faulty;
-use crate::defect::{Defect, Real};
+use crate::defect::{Defect, Real, SECRET};
 
 pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
@@ -222,6 +222,16 @@ pub(super) const FAULTY: &[Faulty] = &[
             "input::ERR-6::listing_nothing_excuses_no_missing_group",
             "inspect::ERR-6::the_groups_of_a_missing_stream_are_not_an_empty_list",
         ],
+    },
+    faulty! {
+        GoneListShowsThePassword: "the error of list_streams without a store tells how to connect",
+        says: "no error to show a secret",
+        kills: ["unavailable::ERR-11::no_error_shows_a_secret"],
+    },
+    faulty! {
+        BadInputShowsTheSettings: "the error of a read out of range shows the settings of the handle",
+        says: "no error to show a secret",
+        kills: ["unavailable::ERR-11::no_error_shows_a_secret"],
     },
 ];
 
@@ -610,5 +620,44 @@ impl Defect for ListOfNoneReturnsEarly {
             return Ok(Vec::new());
         }
         real.backend.dead_letters(stream, group, options).await
+    }
+}
+
+#[derive(Default)]
+struct GoneListShowsThePassword;
+
+#[async_trait]
+impl Defect for GoneListShowsThePassword {
+    async fn list_streams(
+        &self,
+        real: &Real,
+        options: &ListOptions<StreamName>,
+    ) -> Result<Vec<StreamInfo>> {
+        let shown = Cause::new(format!("connecting as ada with {SECRET} was refused"));
+        let listed = real.backend.list_streams(options).await;
+        if_gone(listed, Err(Error::BackendUnavailable(shown)))
+    }
+}
+
+#[derive(Default)]
+struct BadInputShowsTheSettings;
+
+#[async_trait]
+impl Defect for BadInputShowsTheSettings {
+    async fn read(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        options: &ReadOptions,
+    ) -> Result<Vec<Event>> {
+        let read = real.backend.read(stream, options).await;
+        read.map_err(|error| match error {
+            Error::Invalid(mut invalid) => {
+                invalid.allowed =
+                    format!("{} (Settings {{ password: {SECRET} }})", invalid.allowed);
+                Error::Invalid(invalid)
+            }
+            other => other,
+        })
     }
 }
