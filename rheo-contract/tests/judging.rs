@@ -132,16 +132,24 @@ fn a_blocked_thread_holds_up_no_other_case() {
     settings.deadline = Duration::from_millis(500);
     let suite = Suite::new(Odd(|| Blocks), settings).expect("starts");
     let certificate = suite
-        .certify(|case| case.group() == "leases" || case.full_name().contains("concurrent"))
+        .certify(|case| {
+            let races = case.rule_id() == "LSE-7" || case.full_name().contains("concurrent");
+            let needs_more = |gate| {
+                [Guarantee::Durable, Guarantee::Distributed]
+                    .map(Gate::Guarantee)
+                    .contains(&gate)
+            };
+            races && !case.is_generated() && !case.gates().any(needs_more)
+        })
         .expect("opens");
     let failed: Vec<_> = certificate
         .cases
         .iter()
         .filter(|case| matches!(case.verdict, Verdict::Fail | Verdict::Unknown))
         .collect();
-    assert!(!failed.is_empty());
+    assert!(!failed.is_empty() && failed.len() < certificate.cases.len());
     for case in failed {
-        let waits = |line: &str| line.starts_with("waits in: ") && line.contains(". ack(");
+        let waits = |line: &str| line.starts_with("waits in: ") && line.contains(". ack");
         assert!(reason(case).lines().any(waits), "{}", reason(case));
     }
 }

@@ -226,12 +226,27 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         GoneListShowsThePassword: "the error of list_streams without a store tells how to connect",
         says: "no error to show a secret",
-        kills: ["unavailable::ERR-11::no_error_shows_a_secret"],
+        kills: [
+            "unavailable::ERR-11::no_error_shows_a_secret",
+            "lifecycle::ERR-1::a_call_on_a_closed_handle_has_no_effect",
+            "lifecycle::ERR-7::a_closed_handle_inspects_nothing",
+            "unavailable::ERR-4::without_a_store_nothing_is_inspected",
+            "unavailable::ERR-6::no_store_comes_before_nothing_to_do",
+        ],
     },
     faulty! {
         BadInputShowsTheSettings: "the error of a read out of range shows the settings of the handle",
         says: "no error to show a secret",
-        kills: ["unavailable::ERR-11::no_error_shows_a_secret"],
+        kills: [
+            "unavailable::ERR-11::no_error_shows_a_secret",
+            "durability::DUR-1::partitions_survive",
+            "input::ERR-6::nothing_to_do_excuses_no_bad_input",
+            "input::ERR-8::a_read_out_of_range_is_invalid",
+            "streams::STR-1::a_duplicate_does_not_change_the_partitions",
+            "streams::STR-1::a_stream_has_one_partition_by_default",
+            "streams::STR-1::a_stream_has_the_partitions_it_was_made_with",
+            "streams::STR-1::a_stream_has_up_to_1024_partitions",
+        ],
     },
 ];
 
