@@ -292,15 +292,10 @@ impl Suite {
                 return (Verdict::NotExercised, Some(reason));
             }
             Ok(Err(Failure::Broken { expected, seen })) => (expected, seen),
-            Ok(Err(Failure::BrokenElsewhere {
-                rule: id,
-                expected,
-                seen,
-                cause,
-            })) => {
-                rule = Rule::find(id).unwrap_or(rule);
-                usually = Some(cause);
-                (expected, seen)
+            Ok(Err(Failure::BrokenElsewhere(broken))) => {
+                rule = Rule::find(broken.rule).unwrap_or(rule);
+                usually = Some(broken.cause);
+                (broken.expected, broken.seen)
             }
             Ok(Err(Failure::Refused(error))) => (
                 "the last operation to succeed, since what it needs is declared".to_owned(),
