@@ -234,7 +234,8 @@ backend_on_the_ground! {
     lag(stream: &StreamName, group: &GroupName) -> Result<Lag>;
     list_streams(options: &ListOptions<StreamName>) -> Result<Vec<StreamInfo>>;
     list_groups(stream: &StreamName, options: &ListOptions<GroupName>) -> Result<Vec<GroupName>>;
-    dead_letters(stream: &StreamName, group: &GroupName, options: &DeadLetterOptions) -> Result<Vec<DeadLetter>>;
+    dead_letters(stream: &StreamName, group: &GroupName, options: &DeadLetterOptions)
+        -> Result<Vec<DeadLetter>>;
     group_info(stream: &StreamName, group: &GroupName) -> Result<GroupInfo>;
     wait_for_work(stream: &StreamName, group: &GroupName, timeout: Duration) -> Result<Wakeup>;
 }
