@@ -20,6 +20,7 @@ pub struct Case {
     needs: &'static [Gate],
     lacks: Option<Gate>,
     is_alone: bool,
+    needs_optional_part: bool,
     cause: &'static str,
     run: fn(Fixture) -> CaseFuture,
 }
@@ -40,6 +41,7 @@ impl Case {
             needs: &[],
             lacks: None,
             is_alone: false,
+            needs_optional_part: false,
             cause,
             run,
         }
@@ -68,6 +70,12 @@ impl Case {
         self.is_alone
     }
 
+    /// Has nothing to try where the harness lacks a part that is not required.
+    pub(crate) const fn needs_optional_part(mut self) -> Self {
+        self.needs_optional_part = true;
+        self
+    }
+
     pub(crate) const fn in_group(mut self, group: &'static str) -> Self {
         self.group = group;
         self
@@ -82,6 +90,11 @@ impl Case {
     /// that it takes a budget, and the more it tries the more it finds.
     pub fn is_generated(&self) -> bool {
         GENERATED.contains(&self.group)
+    }
+
+    /// Whether it may be not exercised, for lack of a part of the harness that is not required.
+    pub(crate) fn may_lack_a_part(&self) -> bool {
+        self.needs_optional_part || self.is_generated()
     }
 
     /// The id of the rule it checks.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use rheo_core::{
     Capabilities, DeadLetter, Event, FetchOptions, GroupInfo, GroupName, JsonObject, Lag, Lease,
-    NewEvent, Page, PartitionLag, Query, Result, RetryOutcome, StreamInfo, Wakeup,
+    NewEvent, Page, PartitionLag, Query, Result, RetryOutcome, StreamInfo, StreamName, Wakeup,
 };
 use serde_json::Value;
 
@@ -226,12 +226,37 @@ impl fmt::Display for LeaseRef<'_> {
     }
 }
 
-/// Many leases, as an argument.
+/// A lease, as an argument, with the stream and the group that it is of.
+pub(crate) struct Placed<'a>(pub(crate) &'a Lease);
+
+impl fmt::Display for Placed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (stream, group) = place_of(self.0);
+        write!(f, "{} on {stream:?}/{group:?}", LeaseRef(self.0))
+    }
+}
+
+fn place_of(lease: &Lease) -> (&StreamName, &GroupName) {
+    (&lease.event.stream, &lease.group)
+}
+
+/// Many leases, as an argument; where all are of one stream and group, that is said once.
 pub(crate) struct Leases<'a>(pub(crate) &'a [Lease]);
 
 impl fmt::Display for Leases<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Shown(self.0, LeaseRef).fmt(f)
+        let Some(first) = self.0.first() else {
+            return f.write_str("[]");
+        };
+        let (stream, group) = place_of(first);
+        if self
+            .0
+            .iter()
+            .any(|lease| place_of(lease) != place_of(first))
+        {
+            return Shown(self.0, Placed).fmt(f);
+        }
+        write!(f, "{} on {stream:?}/{group:?}", Shown(self.0, LeaseRef))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use rheo_core::{Error, ErrorKind};
+use rheo_core::{Capabilities, Error, ErrorKind};
 use similar::TextDiff;
 
 use crate::describe::{Brief, ok};
@@ -21,6 +21,8 @@ pub(crate) enum Failure {
         /// What was.
         seen: String,
     },
+    /// The backend broke a rule that holds for every case, whatever it is about.
+    BrokenElsewhere(Box<Elsewhere>),
     /// The backend refused what it does not declare, where a case needs it.
     Refused(Error),
     /// The harness lacks a part that a declared guarantee needs.
@@ -31,10 +33,26 @@ pub(crate) enum Failure {
     Undecided(String),
 }
 
+/// A broken rule that is not the one of the case.
+#[derive(Debug)]
+pub(crate) struct Elsewhere {
+    /// That rule.
+    pub(crate) rule: &'static str,
+    /// What should have been seen.
+    pub(crate) expected: String,
+    /// What was.
+    pub(crate) seen: String,
+    /// What usually breaks it.
+    pub(crate) cause: &'static str,
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Broken { expected, seen } => write!(f, "expected {expected}, seen {seen}"),
+            Self::BrokenElsewhere(broken) => {
+                write!(f, "expected {}, seen {}", broken.expected, broken.seen)
+            }
             Self::Refused(error) => write!(f, "refused: {error}"),
             Self::Missing(part) | Self::NotExercised(part) => {
                 write!(f, "the harness has no {}", part.method())
@@ -67,6 +85,26 @@ impl From<HarnessError> for Failure {
 }
 
 impl Failure {
+    /// An error showed a secret.
+    pub(crate) fn leaked(seen: &str) -> Self {
+        Self::BrokenElsewhere(Box::new(Elsewhere {
+            rule: "ERR-11",
+            expected: "no error to show a secret of the harness".to_owned(),
+            seen: seen.to_owned(),
+            cause: "the text of the driver's error is passed on as it is, or the settings are put into it",
+        }))
+    }
+
+    /// The handle of a case declares something else than the one that was asked before all cases.
+    pub(crate) fn declared_otherwise(declared: &Capabilities, first: &Capabilities) -> Self {
+        Self::BrokenElsewhere(Box::new(Elsewhere {
+            rule: "CAP-2",
+            expected: format!("what the first handle declares: {first:?}"),
+            seen: format!("{declared:?}"),
+            cause: "the declaration is made from what a handle finds when it is opened",
+        }))
+    }
+
     /// The harness did not open the backend for a case.
     pub(crate) fn not_opened(why: &HarnessError) -> Self {
         Self::Undecided(format!("the harness could not open the backend: {why}"))

@@ -125,6 +125,15 @@ impl Fixture {
         &self.shared.trial.tally
     }
 
+    /// Demands that the harness has named secrets, since there is nothing to look for otherwise.
+    pub(crate) fn expect_secrets(&self) -> Outcome {
+        if self.shared.history.secrets().is_empty() {
+            self.tally().lacks(Part::Secrets);
+            return Err(Failure::NotExercised(Part::Secrets));
+        }
+        Ok(())
+    }
+
     /// Notes something in the history.
     pub(crate) fn note(&self, what: impl std::fmt::Display) {
         self.shared.history.note(what);

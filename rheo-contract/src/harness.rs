@@ -17,9 +17,10 @@ use crate::proxy::Proxy;
 /// that some cases need; each says which guarantee makes it necessary. A case whose guarantee is
 /// declared but whose part is missing **fails** and says what to supply: it is never skipped.
 ///
-/// Every case gets a namespace of its own, and cases run at the same time. All methods are called on
-/// one Tokio runtime that lives as long as the process, so what a harness keeps (a connection pool,
-/// a client) may be shared between cases.
+/// Every case gets a namespace of its own, and cases run at the same time. All methods, and those of the
+/// backends that it opens, work on one Tokio runtime that lives as long as the process, so what a harness
+/// keeps (a connection pool, a client) may be shared between cases. The threads that call them are each
+/// case's own: a method that blocks its thread fails its case alone.
 #[async_trait]
 pub trait Harness: Send + Sync + 'static {
     /// The backend's name, e.g. that of its crate.
@@ -38,6 +39,19 @@ pub trait Harness: Send + Sync + 'static {
     /// Whose time the backend goes by; default [`ClockControl::Suite`].
     fn clock_control(&self) -> ClockControl {
         ClockControl::Suite
+    }
+
+    /// Texts that no error may show, e.g. the password for the store, and the URL that holds it; default
+    /// none (ERR-11).
+    ///
+    /// The suite looks for them in every error that the backend gives, and masks them in all that it
+    /// prints or writes. [`secrets_of_url`](crate::secrets_of_url) gives those of a URL. Name nothing
+    /// that may stand in an error for another reason, as a password `postgres` would. What has fewer than
+    /// six characters is not looked for, and the run says so.
+    ///
+    /// Needed by nothing; without it the case about them tries nothing, and the certificate says so.
+    fn secrets(&self) -> Vec<String> {
+        Vec::new()
     }
 
     /// The product and version of the server behind the backend, truly named; default none.
@@ -199,6 +213,7 @@ pub enum Part {
     OpenFaulty,
     OpenUnreachable,
     RestartStore,
+    Secrets,
 }
 
 impl Part {
@@ -213,6 +228,7 @@ impl Part {
             Self::OpenFaulty => "Harness::open_faulty with such faults",
             Self::OpenUnreachable => "Harness::open_via or Harness::open_unreachable",
             Self::RestartStore => "Harness::restart_store, in a process that all cases share",
+            Self::Secrets => "Harness::secrets",
         }
     }
 }

@@ -1,11 +1,19 @@
 //! What happened in a case, in order: the operations, their results, and the moves of the clock.
 
 use std::fmt::{self, Write};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use rheo_core::Error;
+
+use crate::secrets::Secrets;
 
 /// The numbered history of one case.
 #[derive(Debug, Default)]
-pub(crate) struct History(Mutex<Vec<Entry>>);
+pub(crate) struct History {
+    entries: Mutex<Vec<Entry>>,
+    secrets: Arc<Secrets>,
+    leak: OnceLock<String>,
+}
 
 #[derive(Debug, PartialEq, Eq)]
 struct Entry {
@@ -20,30 +28,61 @@ pub(crate) const SHOWN: usize = 300;
 const FIRST: usize = 10;
 const LATEST: usize = 50;
 
+/// How much is formatted where secrets are to be masked before it is cut.
+const LOOKED_AT: usize = 16 * 1024;
+
 impl History {
+    /// A history that masks these.
+    pub(crate) fn with(secrets: Arc<Secrets>) -> Self {
+        Self {
+            secrets,
+            ..Self::default()
+        }
+    }
+
+    /// What it masks.
+    pub(crate) fn secrets(&self) -> &Secrets {
+        &self.secrets
+    }
+
     /// Notes something that has no result.
     pub(crate) fn note(&self, what: impl fmt::Display) {
+        let what = self.shown(&what);
         self.entries().push(Entry {
-            what: shown(&what),
+            what,
             result: Some(String::new()),
         });
     }
 
     /// Notes the start of an operation.
     pub(crate) fn begin(&self, what: impl fmt::Display) -> usize {
+        let what = self.shown(&what);
         let mut entries = self.entries();
-        entries.push(Entry {
-            what: shown(&what),
-            result: None,
-        });
+        entries.push(Entry { what, result: None });
         entries.len() - 1
     }
 
     /// Notes an operation's result.
     pub(crate) fn end(&self, at: usize, result: impl fmt::Display) {
+        let result = self.shown(&result);
         if let Some(entry) = self.entries().get_mut(at) {
-            entry.result = Some(shown(&result));
+            entry.result = Some(result);
         }
+    }
+
+    /// Looks for secrets in an error that an operation gave.
+    pub(crate) fn look_at(&self, at: usize, error: &Error) {
+        if let Some(text) = self.secrets.shown_by(error) {
+            let call = self.entries().get(at).map(|entry| entry.numbered(at));
+            let call = call.unwrap_or_default();
+            let leak = format!("Err({}), and {text} shows one: {call}", error.kind());
+            let _ = self.leak.set(leak);
+        }
+    }
+
+    /// The first error that showed a secret, without it.
+    pub(crate) fn leak(&self) -> Option<&str> {
+        self.leak.get().map(String::as_str)
     }
 
     /// Begins again with nothing.
@@ -56,11 +95,32 @@ impl History {
         let entries = self.entries();
         let is_call = |entry: &&Entry| entry.result.as_deref() != Some("");
         let last = entries.iter().rposition(|entry| is_call(&entry))?;
-        Some(format!("{}. {}", last + 1, entries[last].what))
+        Some(entries[last].numbered(last))
+    }
+
+    /// The operations that have no answer yet.
+    pub(crate) fn open_calls(&self) -> Vec<String> {
+        let entries = self.entries();
+        let numbered = entries.iter().enumerate();
+        let open = numbered.filter(|(_, entry)| entry.result.is_none());
+        open.map(|(at, entry)| entry.numbered(at)).collect()
     }
 
     fn entries(&self) -> MutexGuard<'_, Vec<Entry>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn shown(&self, what: &impl fmt::Display) -> String {
+        if self.secrets.is_empty() {
+            return cut(what, SHOWN);
+        }
+        cut(&self.secrets.masked(&cut(what, LOOKED_AT)), SHOWN)
+    }
+}
+
+impl Entry {
+    fn numbered(&self, at: usize) -> String {
+        format!("{}. {}", at + 1, self.what)
     }
 }
 
@@ -95,23 +155,30 @@ impl fmt::Display for History {
     }
 }
 
-fn shown(what: &impl fmt::Display) -> String {
+/// No more of a text than that many bytes, with a mark.
+fn cut(what: &impl fmt::Display, most: usize) -> String {
     /// Stops formatting once enough is there: values may be megabytes.
-    struct Short(String);
+    struct Short {
+        text: String,
+        most: usize,
+    }
     impl Write for Short {
         fn write_str(&mut self, text: &str) -> fmt::Result {
-            self.0.push_str(text);
-            if self.0.len() > SHOWN {
+            self.text.push_str(text);
+            if self.text.len() > self.most {
                 Err(fmt::Error)
             } else {
                 Ok(())
             }
         }
     }
-    let mut short = Short(String::new());
+    let mut short = Short {
+        text: String::new(),
+        most,
+    };
     if write!(short, "{what}").is_err() {
-        short.0.truncate(short.0.floor_char_boundary(SHOWN));
-        short.0.push('…');
+        short.text.truncate(short.text.floor_char_boundary(most));
+        short.text.push('…');
     }
-    short.0
+    short.text
 }

@@ -20,6 +20,7 @@ mod effort;
 mod expect;
 mod faults;
 mod fixture;
+mod ground;
 mod harness;
 mod history;
 mod junit;
@@ -34,6 +35,7 @@ mod recorder;
 mod report;
 mod runner;
 mod scene;
+mod secrets;
 mod settings;
 mod stage;
 mod states;
@@ -52,6 +54,7 @@ pub use harness::{
     ClockControl, Harness, HarnessError, Namespace, Opened, OpenedFaulty, Part, Server,
 };
 pub use runner::{EXIT_FAILED, EXIT_NOT_STARTED, EXIT_NOTHING_RAN, run};
+pub use secrets::secrets_of_url;
 pub use settings::{MAX_SEED, Settings};
 pub use suite::{Subject, Suite};
 

@@ -120,6 +120,22 @@ impl Target {
         vec![result]
     }
 
+    /// Calls every operation but `close`, all at once, since each may take its whole timeout. What comes
+    /// of it is on record.
+    pub(crate) async fn call_all(&self, backend: &Recorder) -> Outcome {
+        let mut calls = JoinSet::new();
+        for operation in Operation::ALL.iter().copied() {
+            if operation != Operation::Close {
+                let (target, backend) = (self.clone(), backend.clone());
+                calls.spawn(async move { target.call(&backend, operation).await });
+            }
+        }
+        while let Some(called) = calls.join_next().await {
+            called.map_err(|error| broken("each call to end without a panic", error))?;
+        }
+        Ok(())
+    }
+
     /// Demands that each of these operations gives an error of that kind, each result of a batch
     /// form too. They are called all at once, since each may take its whole timeout; what is not
     /// declared is left out.

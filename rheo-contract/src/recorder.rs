@@ -12,7 +12,7 @@ use rheo_core::{
     StreamName, StreamOptions, Wakeup,
 };
 
-use crate::describe::{Append, Brief, Fetch, LeaseRef, Leases, QueryText, Results, Shown, ok};
+use crate::describe::{Append, Brief, Fetch, Leases, Placed, QueryText, Results, Shown, ok};
 use crate::history::History;
 
 /// The backend under test, with every call on record.
@@ -51,9 +51,11 @@ impl Recorder {
         let result = call.await;
         match &result {
             Ok(value) => self.history.end(at, ok(value)),
-            Err(error) => self
-                .history
-                .end(at, format_args!("Err({}): {error}", error.kind())),
+            Err(error) => {
+                self.history
+                    .end(at, format_args!("Err({}): {error}", error.kind()));
+                self.history.look_at(at, error);
+            }
         }
         result
     }
@@ -66,6 +68,9 @@ impl Recorder {
         let at = self.history.begin(format_args!("{}{what}", self.label));
         let results = call.await;
         self.history.end(at, Results(&results));
+        for error in results.iter().filter_map(|result| result.as_ref().err()) {
+            self.history.look_at(at, error);
+        }
         results
     }
 }
@@ -148,20 +153,20 @@ impl Backend for Recorder {
     }
 
     async fn renew(&self, lease: &Lease, duration: LeaseDuration) -> Result<Lease> {
-        let what = format!("renew({}, {:?})", LeaseRef(lease), duration.as_duration());
+        let what = format!("renew({}, {:?})", Placed(lease), duration.as_duration());
         let call = self.backend.renew(lease, duration);
         self.record(what, call).await
     }
 
     async fn ack(&self, lease: &Lease) -> Result<()> {
-        let what = format!("ack({})", LeaseRef(lease));
+        let what = format!("ack({})", Placed(lease));
         self.record(what, self.backend.ack(lease)).await
     }
 
     async fn retry(&self, lease: &Lease, options: &RetryOptions) -> Result<RetryOutcome> {
         let what = format!(
             "retry({}, delay {:?}, reason {:?})",
-            LeaseRef(lease),
+            Placed(lease),
             options.delay.as_duration(),
             options.reason
         );
@@ -169,7 +174,7 @@ impl Backend for Recorder {
     }
 
     async fn reject(&self, lease: &Lease, reason: &Reason) -> Result<()> {
-        let what = format!("reject({}, {reason:?})", LeaseRef(lease));
+        let what = format!("reject({}, {reason:?})", Placed(lease));
         self.record(what, self.backend.reject(lease, reason)).await
     }
 

@@ -1,5 +1,6 @@
 //! The suite as a test target: libtest-mimic in front, the certificate behind.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,6 +12,7 @@ use rheo_core::{Clock, Gate, SystemClock};
 use crate::case::{Applies, Case};
 use crate::certificate::{self, CaseResult, Verdict};
 use crate::harness::Harness;
+use crate::secrets;
 use crate::settings::Settings;
 use crate::suite::{Audit, Subject, Suite, fails};
 use crate::worker;
@@ -76,6 +78,10 @@ pub fn run(harness: impl Harness) -> ExitCode {
             return ExitCode::from(EXIT_NOT_STARTED);
         }
     };
+    if let Some(what) = unnamed(suite.harness()) {
+        eprintln!("error: the harness gives no {what}: a certificate must say what it is about");
+        return ExitCode::from(EXIT_NOT_STARTED);
+    }
     if let Some(folder) = suite
         .settings()
         .certificates
@@ -103,6 +109,13 @@ pub fn run(harness: impl Harness) -> ExitCode {
     judge_and_print(&arguments, &suite, subject)
 }
 
+/// What a harness leaves empty that names the backend.
+fn unnamed(harness: &dyn Harness) -> Option<&'static str> {
+    let texts = [(harness.name(), "name"), (harness.version(), "version")];
+    let empty = texts.into_iter().find(|(text, _)| text.trim().is_empty());
+    empty.map(|(_, what)| what)
+}
+
 fn list_all(arguments: &Arguments) -> ExitCode {
     let trials = Suite::cases()
         .iter()
@@ -125,6 +138,13 @@ fn judge_and_print(arguments: &Arguments, suite: &Arc<Suite>, subject: Subject) 
             harness.version(),
             settings.seed
         );
+        if suite.secrets().too_short() > 0 {
+            println!(
+                "note: {} of the harness with fewer than {} characters: not looked for",
+                counted(suite.secrets().too_short(), "secret"),
+                secrets::LEAST
+            );
+        }
     }
     let subject = Arc::new(subject);
     let results: Arc<Mutex<Vec<CaseResult>>> = Arc::default();
@@ -137,10 +157,7 @@ fn judge_and_print(arguments: &Arguments, suite: &Arc<Suite>, subject: Subject) 
         return conclusion.exit_code();
     }
     let results = std::mem::take(&mut *results.lock().unwrap_or_else(PoisonError::into_inner));
-    let ran = results
-        .iter()
-        .filter(|r| !matches!(r.verdict, Verdict::NotDeclared | Verdict::NotExercised))
-        .count();
+    let ran = results.iter().filter(|result| was_judged(result)).count();
     let certificate = suite.certificate(&subject, results, started);
     if settings.audit {
         print_audit(&certificate.cases, &subject);
@@ -216,7 +233,8 @@ fn completion(result: &CaseResult) -> Result<Completion, Failed> {
     }
 }
 
-/// One line per rule that was not kept, in the order of the suite: what comes first is most basic.
+/// One line per rule that was not kept: the one with most failures first, since what breaks a basic rule
+/// breaks many of its cases; of equal ones the one that others build on.
 fn print_broken_rules(results: &[CaseResult]) {
     let mut rules: Vec<(&str, Vec<&str>)> = Vec::new();
     for failed in results.iter().filter(|result| fails(result)) {
@@ -225,15 +243,27 @@ fn print_broken_rules(results: &[CaseResult]) {
             None => rules.push((&failed.rule, vec![&failed.name])),
         }
     }
-    println!("rules not kept, the most basic first:");
+    rules.sort_by_key(|(_, names)| Reverse(names.len()));
+    println!("rules not kept, most failures first:");
     for (rule, names) in rules {
-        println!("  {rule:<6} {}, first {}", counted(names.len()), names[0]);
+        let judged = |result: &&CaseResult| result.rule == rule && was_judged(result);
+        let of = results.iter().filter(judged).count();
+        let of = counted(of, "case");
+        println!(
+            "  {rule:<6} {} of {of} failed, first {}",
+            names.len(),
+            names[0]
+        );
     }
 }
 
-fn counted(cases: usize) -> String {
-    let plural = if cases == 1 { "" } else { "s" };
-    format!("{cases} case{plural}")
+fn was_judged(result: &CaseResult) -> bool {
+    !matches!(result.verdict, Verdict::NotDeclared | Verdict::NotExercised)
+}
+
+fn counted(number: usize, what: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{plural}")
 }
 
 /// Says for every undeclared guarantee or operation whether it could be declared.
@@ -273,7 +303,7 @@ fn print_audit(results: &[CaseResult], subject: &Subject) {
             "audit: {}: of {}, {pass} would pass, {fail} would fail, {refused} would be refused: \
              {advice}",
             gate.as_str(),
-            counted(reasons.len())
+            counted(reasons.len(), "case")
         );
     }
 }

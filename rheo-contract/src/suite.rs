@@ -4,8 +4,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use rheo_core::{Capabilities, Clock, Level, SystemClock, Timestamp};
-use tokio::runtime::{Builder, Handle, Runtime};
+use rheo_core::{Capabilities, Clock, Level, Rule, SystemClock, Timestamp};
+use tokio::runtime::{Builder, Runtime};
 
 use crate::case::{Applies, Case};
 use crate::cases;
@@ -15,10 +15,12 @@ use crate::certificate::{
 use crate::effort::Tally;
 use crate::expect::{Failure, Outcome};
 use crate::fixture::{Fixture, Trial};
+use crate::ground::Grounded;
 use crate::harness::{ClockControl, Harness, Namespace, Server};
 use crate::history::History;
 use crate::panics;
 use crate::report::Report;
+use crate::secrets::Secrets;
 use crate::settings::Settings;
 use crate::suite_clock::{StoreClock, SuiteClock};
 
@@ -26,10 +28,12 @@ use crate::suite_clock::{StoreClock, SuiteClock};
 pub struct Suite {
     harness: Arc<dyn Harness>,
     settings: Settings,
-    runtime: Option<Runtime>,
+    /// What backends stand on, see [`Grounded`].
+    ground: Option<Runtime>,
     tally: Arc<Tally>,
     /// Read by each case that runs, written by one that has to be alone.
     running: RwLock<()>,
+    secrets: Arc<Secrets>,
 }
 
 /// What the suite knows of a backend before it runs a case.
@@ -53,11 +57,12 @@ impl Suite {
     ///
     /// When the operating system gives no threads.
     pub fn new(harness: impl Harness, settings: Settings) -> std::io::Result<Self> {
-        let runtime = Builder::new_multi_thread().enable_all().build()?;
+        let ground = Builder::new_multi_thread().enable_all().build()?;
         Ok(Self {
+            secrets: Arc::new(Secrets::new(harness.secrets())),
             harness: Arc::new(harness),
             settings,
-            runtime: Some(runtime),
+            ground: Some(ground),
             tally: Arc::default(),
             running: RwLock::default(),
         })
@@ -73,6 +78,11 @@ impl Suite {
         &*self.harness
     }
 
+    /// The secrets of the harness.
+    pub(crate) fn secrets(&self) -> &Secrets {
+        &self.secrets
+    }
+
     /// All cases of the suite, whatever a backend declares.
     pub fn cases() -> &'static [Case] {
         cases::all()
@@ -84,8 +94,7 @@ impl Suite {
     ///
     /// A message when it cannot be opened, does not answer within the deadline, or panics.
     pub fn subject(&self) -> Result<Subject, String> {
-        let harness = Arc::clone(&self.harness);
-        let opening = async move {
+        let opening = |harness: Arc<dyn Harness>| async move {
             let namespace = Namespace::unique();
             let backend = harness.open(&namespace, Arc::new(SystemClock)).await?;
             let capabilities = backend.capabilities();
@@ -107,9 +116,8 @@ impl Suite {
             self.on_a_thread(self.settings.deadline, opening);
         match opened {
             Ok(Ok(subject)) => Ok(subject),
-            Ok(Err(Failure::Undecided(why))) => Err(why),
-            Ok(Err(other)) => Err(format!("{other:?}")),
-            Err(stop) => Err(format!("opening the backend {stop}")),
+            Ok(Err(why)) => Err(self.secrets.masked(&why.to_string())),
+            Err(stop) => Err(self.secrets.masked(&format!("opening the backend {stop}"))),
         }
     }
 
@@ -207,10 +215,11 @@ impl Suite {
 
     fn run(&self, case: &Case, subject: &Subject) -> CaseResult {
         let started = Instant::now();
-        let history = Arc::new(History::default());
+        let history = Arc::new(History::with(Arc::clone(&self.secrets)));
         let outcome = self.outcome_of(case, subject, &history);
         let duration = started.elapsed();
         let (verdict, reason) = self.verdict_on(case, outcome, &history);
+        let reason = reason.map(|reason| self.secrets.masked(&reason));
         result(case, verdict, reason, duration)
     }
 
@@ -238,9 +247,9 @@ impl Suite {
             let beside = self.running.read();
             (Some(beside.unwrap_or_else(PoisonError::into_inner)), None)
         };
-        let (harness, case_) = (Arc::clone(&self.harness), *case);
+        let case_ = *case;
         let (namespace, history) = (Namespace::unique(), Arc::clone(history));
-        let store_clock = subject.store_clock;
+        let (store_clock, declared) = (subject.store_clock, subject.capabilities.clone());
         let trial = Trial {
             seed: self.seed_of(case),
             budget: self.settings.budget,
@@ -248,7 +257,7 @@ impl Suite {
         };
         // What generates what it tries takes longer than a story of ten calls.
         let deadline = self.settings.deadline * if case.is_generated() { 6 } else { 1 };
-        self.on_a_thread(deadline * self.settings.budget.patience(), async move {
+        let trying = move |harness: Arc<dyn Harness>| async move {
             let clock = match harness.clock_control() {
                 ClockControl::Suite => SuiteClock::manual()?,
                 ClockControl::Store => SuiteClock::Store(store_clock),
@@ -256,11 +265,18 @@ impl Suite {
             let (to_open, name) = (Arc::clone(&harness), namespace.clone());
             let opened = Fixture::open(to_open, name, clock, history, trial).await;
             let fixture = opened.map_err(|why| Failure::not_opened(&why))?;
-            let outcome = case_.start(fixture).await;
+            let declares = fixture.capabilities();
+            let outcome = if declares == declared {
+                case_.start(fixture).await
+            } else {
+                // Which cases run was decided by another declaration.
+                Err(Failure::declared_otherwise(&declares, &declared))
+            };
             let discarded = harness.discard(&namespace).await;
             outcome?;
             Ok(discarded?)
-        })
+        };
+        self.on_a_thread(deadline * self.settings.budget.patience(), trying)
     }
 
     fn verdict_on(
@@ -269,10 +285,15 @@ impl Suite {
         outcome: Result<Outcome, Stop>,
         history: &History,
     ) -> (Verdict, Option<String>) {
-        let broken = matches!(
-            outcome,
-            Ok(Err(Failure::Broken { .. } | Failure::Refused(_)))
-        );
+        let outcome = match history.leak() {
+            Some(leak) => Ok(Err(Failure::leaked(leak))),
+            None => outcome,
+        };
+        let hangs = matches!(outcome, Err(Stop::Hung(_) | Stop::Blocked(_)));
+        let (mut rule, mut usually) = (case.rule(), None);
+        if let Ok(Err(Failure::Broken { .. } | Failure::Refused(_))) = &outcome {
+            usually = Some(case.usual_cause());
+        }
         let (expected, seen) = match outcome {
             Ok(Ok(())) => return (Verdict::Pass, None),
             Ok(Err(Failure::Undecided(why))) => return (Verdict::Unknown, Some(why)),
@@ -281,6 +302,11 @@ impl Suite {
                 return (Verdict::NotExercised, Some(reason));
             }
             Ok(Err(Failure::Broken { expected, seen })) => (expected, seen),
+            Ok(Err(Failure::BrokenElsewhere(broken))) => {
+                rule = Rule::find(broken.rule).unwrap_or(rule);
+                usually = Some(broken.cause);
+                (broken.expected, broken.seen)
+            }
             Ok(Err(Failure::Refused(error))) => (
                 "the last operation to succeed, since what it needs is declared".to_owned(),
                 format!("Err({}): {error}", error.kind()),
@@ -299,44 +325,51 @@ impl Suite {
         };
         let report = Report {
             case,
+            rule,
             expected,
             seen,
-            broken,
+            usually,
+            hangs,
             history,
             seed: self.settings.seed,
         };
         (Verdict::Fail, Some(report.to_string()))
     }
 
-    /// Runs a future on a thread of its own, so that one that blocks holds up no other, and gives up
-    /// on it at the deadline.
-    fn on_a_thread<T: Send + 'static>(
+    /// Runs a future on threads of its own, so that one that blocks holds up no other, and gives up on
+    /// it at the deadline. What it gets is the harness on the ground that all share.
+    fn on_a_thread<T: Send + 'static, F: Future<Output = T> + Send>(
         &self,
         deadline: Duration,
-        future: impl Future<Output = T> + Send + 'static,
+        begin: impl FnOnce(Arc<dyn Harness>) -> F + Send + 'static,
     ) -> Result<T, Stop> {
-        let Some(runtime) = self
-            .runtime
-            .as_ref()
-            .map(|runtime| Handle::clone(runtime.handle()))
-        else {
+        let Some(ground) = &self.ground else {
             return Err(Stop::Panicked("the suite is over".to_owned()));
         };
+        let harness = Arc::new(Grounded::new(Arc::clone(&self.harness), ground.handle()));
         let (sender, receiver) = mpsc::sync_channel(1);
         let spawned = std::thread::Builder::new()
             .name("case".to_owned())
             .spawn(move || {
+                let runtime = match case_runtime() {
+                    Ok(runtime) => runtime,
+                    Err(error) => {
+                        let _ = sender.send(Err(no_thread(&error)));
+                        return;
+                    }
+                };
                 let ran = panics::caught(|| {
-                    runtime.block_on(async { tokio::time::timeout(deadline, future).await })
+                    runtime.block_on(async { tokio::time::timeout(deadline, begin(harness)).await })
                 });
                 let _ = sender.send(match ran {
                     Ok(Ok(value)) => Ok(value),
                     Ok(Err(_elapsed)) => Err(Stop::Hung(deadline)),
                     Err(panic) => Err(Stop::Panicked(panic)),
                 });
+                runtime.shutdown_background();
             });
         if let Err(error) = spawned {
-            return Err(Stop::Panicked(format!("got no thread: {error}")));
+            return Err(no_thread(&error));
         }
         match receiver.recv_timeout(deadline + GRACE) {
             Ok(stopped) => stopped,
@@ -357,10 +390,23 @@ impl Suite {
 impl Drop for Suite {
     fn drop(&mut self) {
         // A case that was given up on may still be running: it must not hold up the end.
-        if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
+        if let Some(ground) = self.ground.take() {
+            ground.shutdown_background();
         }
     }
+}
+
+/// The threads of one case, for the tasks that it makes.
+fn case_runtime() -> std::io::Result<Runtime> {
+    let threads = std::thread::available_parallelism().map_or(2, |n| n.get());
+    Builder::new_multi_thread()
+        .worker_threads(threads.clamp(2, 4))
+        .enable_all()
+        .build()
+}
+
+fn no_thread(error: &std::io::Error) -> Stop {
+    Stop::Panicked(format!("got no thread: {error}"))
 }
 
 /// What an audit finds of a case whose gate is not declared.

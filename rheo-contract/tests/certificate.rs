@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rheo_contract::{Certificate, Harness, Namespace, Opened, Settings, Suite, Verdict};
+use rheo_contract::{Certificate, Harness, Namespace, Opened, Server, Settings, Suite, Verdict};
 use rheo_core::{Capabilities, Clock, Level, async_trait};
 use rheo_ets_like::MemoryBackend;
 
@@ -76,6 +76,15 @@ fn tampering_is_found() {
         "",
         "a SHOULD rule fails nothing"
     );
+    assert!(found(&|c| c.backend.name = " ".into()).contains("backend.name is empty"));
+    assert!(found(&|c| c.backend.version.clear()).contains("backend.version is empty"));
+    assert!(found(&|c| c.seed = rheo_contract::MAX_SEED + 1).contains("the seed is"));
+    let nameless = |product: &str, version: &str| Server {
+        product: product.into(),
+        version: version.into(),
+    };
+    assert!(found(&|c| c.server = Some(nameless("", "1"))).contains("server.product is empty"));
+    assert!(found(&|c| c.server = Some(nameless("x", ""))).contains("server.version is empty"));
     let modest = Capabilities::builder().build().expect("valid");
     assert!(found(&|c| c.capabilities = modest.clone()).contains("cases are judged"));
 }

@@ -8,15 +8,16 @@ mod defect;
 mod journal;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use rheo_contract::{
     Case, CaseResult, Harness, HarnessError, Namespace, Opened, Settings, Suite, Verdict,
 };
-use rheo_core::{Backend, Clock, Gate, Guarantee, Lease, Result, async_trait};
+use rheo_core::{Backend, Cause, Clock, Error, Gate, Guarantee, Lease, Result, async_trait};
 use rheo_ets_like::MemoryBackend;
 
-use crate::defect::{Defect, Real, Wrapped};
+use crate::defect::{Defect, Real, SECRET, Wrapped};
 
 /// A memory backend that says it is a server, with a defect in front.
 struct Odd<D>(fn() -> D);
@@ -117,6 +118,43 @@ fn a_hang_is_a_named_failure() {
 }
 
 #[test]
+fn what_hangs_is_named() {
+    let result = judge(Odd(|| NeverAnswers), acks);
+    let named = |line: &str| line.starts_with("waits in: 8. ack(p0#1 ");
+    assert!(reason(&result).lines().any(named), "{}", reason(&result));
+    assert!(!reason(&result).contains("after:"), "{}", reason(&result));
+}
+
+/// A backend that blocks every thread it gets fails what calls it, and nothing else.
+#[test]
+fn a_blocked_thread_holds_up_no_other_case() {
+    let mut settings = Settings::default();
+    settings.deadline = Duration::from_millis(500);
+    let suite = Suite::new(Odd(|| Blocks), settings).expect("starts");
+    let certificate = suite
+        .certify(|case| {
+            let races = case.rule_id() == "LSE-7" || case.full_name().contains("concurrent");
+            let needs_more = |gate| {
+                [Guarantee::Durable, Guarantee::Distributed]
+                    .map(Gate::Guarantee)
+                    .contains(&gate)
+            };
+            races && !case.is_generated() && !case.gates().any(needs_more)
+        })
+        .expect("opens");
+    let failed: Vec<_> = certificate
+        .cases
+        .iter()
+        .filter(|case| matches!(case.verdict, Verdict::Fail | Verdict::Unknown))
+        .collect();
+    assert!(!failed.is_empty() && failed.len() < certificate.cases.len());
+    for case in failed {
+        let waits = |line: &str| line.starts_with("waits in: ") && line.contains(". ack");
+        assert!(reason(case).lines().any(waits), "{}", reason(case));
+    }
+}
+
+#[test]
 fn a_blocked_thread_is_given_up_on() {
     let started = Instant::now();
     let result = judge(Odd(|| Blocks), acks);
@@ -168,6 +206,95 @@ fn an_unreachable_store_must_be_supplied_by_what_outlives_its_handles() {
         "{}",
         reason(&result)
     );
+}
+
+/// Declares what no other handle of it does.
+struct DeclaresOtherwise(AtomicUsize);
+
+#[async_trait]
+impl Harness for DeclaresOtherwise {
+    fn name(&self) -> &str {
+        "declares-otherwise"
+    }
+
+    fn version(&self) -> &str {
+        "0"
+    }
+
+    async fn open(&self, namespace: &Namespace, clock: Arc<dyn Clock>) -> Opened {
+        if self.0.fetch_add(1, Ordering::SeqCst) == 0 {
+            return Odd(|| Nothing).open(namespace, clock).await;
+        }
+        Ok(Arc::new(MemoryBackend::new(clock)))
+    }
+}
+
+#[test]
+fn a_handle_that_declares_something_else_fails_its_case() {
+    let result = judge(DeclaresOtherwise(0.into()), acks);
+    assert_eq!(result.verdict, Verdict::Fail);
+    assert!(
+        reason(&result).starts_with("rule:     CAP-2 (MUST) "),
+        "{}",
+        reason(&result)
+    );
+}
+
+/// A memory backend with a password, which it tells.
+struct Tells(&'static [&'static str]);
+
+#[async_trait]
+impl Harness for Tells {
+    fn name(&self) -> &str {
+        "tells"
+    }
+
+    fn version(&self) -> &str {
+        "0"
+    }
+
+    fn secrets(&self) -> Vec<String> {
+        self.0.iter().map(|secret| (*secret).to_owned()).collect()
+    }
+
+    async fn open(&self, namespace: &Namespace, clock: Arc<dyn Clock>) -> Opened {
+        struct Told;
+        #[async_trait]
+        impl Defect for Told {
+            async fn ack(&self, _: &Real, _: &Lease) -> Result<()> {
+                Err(Error::Failed(Cause::new(format!("{SECRET} is wrong"))))
+            }
+        }
+        Odd(|| Told).open(namespace, clock).await
+    }
+}
+
+#[test]
+fn an_error_that_shows_a_secret_fails_its_case_and_is_masked() {
+    let result = judge(Tells(&[SECRET]), acks);
+    assert_eq!(result.verdict, Verdict::Fail);
+    let reason = reason(&result);
+    assert!(reason.starts_with("rule:     ERR-11 (MUST) "), "{reason}");
+    assert!(reason.contains("its text shows one: 8. ack("), "{reason}");
+    assert!(
+        reason.contains("Err(Failed): it did not happen: *** is wrong"),
+        "{reason}"
+    );
+    assert!(!reason.contains(SECRET), "{reason}");
+}
+
+#[test]
+fn without_secrets_there_is_nothing_to_look_for() {
+    let about_secrets = |case: &Case| case.rule_id() == "ERR-11";
+    for secrets in [&[][..], &["abc"]] {
+        let result = judge(Tells(secrets), about_secrets);
+        assert_eq!(result.verdict, Verdict::NotExercised);
+        assert!(
+            reason(&result).contains("Harness::secrets"),
+            "{}",
+            reason(&result)
+        );
+    }
 }
 
 /// Opens once, to say what it declares, and never again.
@@ -228,7 +355,8 @@ fn a_failure_reads_like_a_bug_report() {
     assert_eq!(lines[1], "expected: Err(StaleLease)");
     assert_eq!(lines[2], "seen:     Ok");
     assert!(
-        lines[3].starts_with("after:    8. ack(p0#1 "),
+        lines[3].starts_with("after:    8. ack(p0#1 ")
+            && lines[3].contains(" on \"orders-1\"/\"billing\")"),
         "{}",
         reason(&result)
     );

@@ -63,7 +63,8 @@ pub trait Backend: Send + Sync {
     ///
     /// # Guarantees
     ///
-    /// - The same for the life of the handle (CAP-2).
+    /// - The same for the life of the handle, and for all handles on one store that are opened alike
+    ///   (CAP-2).
     fn capabilities(&self) -> Capabilities;
 
     /// Ends this handle; other handles go on. Closing again is `Ok`.
@@ -230,7 +231,8 @@ pub trait Backend: Send + Sync {
     ///
     /// # Errors
     ///
-    /// - `StaleLease`, also when stream or group do not exist; `ReceiptMismatch` (LSE-3).
+    /// - `StaleLease`, also when stream or group do not exist; `ReceiptMismatch` (LSE-3), also from a
+    ///   backend without receipts when one is handed in, see [`Lease::receipt`].
     async fn renew(&self, lease: &Lease, duration: LeaseDuration) -> Result<Lease>;
 
     /// Settles a lease: the event is done for this group.

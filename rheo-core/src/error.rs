@@ -22,7 +22,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 ///
 /// Keep one table that maps every driver error to one of these. `Failed`, `Invalid` and
 /// `BackendUnavailable` promise that nothing happened (ERR-1); when you cannot know, say
-/// `Ambiguous` (ERR-2), but never for a read (ERR-3).
+/// `Ambiguous` (ERR-2), but never for a read (ERR-3). No text may show a credential (ERR-11):
+/// [`Cause::new`] takes those of URLs out, and knows no others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(tag = "error", content = "detail", rename_all = "snake_case")]
 #[non_exhaustive]

@@ -81,7 +81,11 @@ pub struct Lease {
     pub consumer: ConsumerId,
     /// The fencing token.
     pub lease_id: LeaseId,
-    /// The backend's handle of the delivery, if it has one.
+    /// The backend's handle of the delivery, if it has one; else `None`, in every lease.
+    ///
+    /// A backend without such handles still compares: a lease that comes back with `Some` of anything has
+    /// another receipt than the claim, which is `ReceiptMismatch` while its lease id is current, and
+    /// `StaleLease` else (LSE-3). It need store nothing for that.
     pub receipt: Option<Receipt>,
     /// 1 for the first claim of the event by the group, one more at each further claim (LSE-5).
     pub attempt: u32,

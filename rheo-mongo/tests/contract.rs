@@ -9,7 +9,7 @@ use std::time::Duration;
 use mongodb::Client;
 use mongodb::bson::doc;
 use mongodb::options::{ClientOptions, ServerAddress};
-use rheo_contract::{Harness, HarnessError, Namespace, Opened, Part, Server};
+use rheo_contract::{Harness, HarnessError, Namespace, Opened, Part, Server, secrets_of_url};
 use rheo_core::{Backend, Clock, async_trait};
 use rheo_mongo::{Config, MongoBackend};
 
@@ -72,6 +72,10 @@ impl Harness for Mongo {
 
     async fn open(&self, namespace: &Namespace, clock: Arc<dyn Clock>) -> Opened {
         self.connect(namespace, clock).await
+    }
+
+    fn secrets(&self) -> Vec<String> {
+        secrets_of_url(&self.url)
     }
 
     async fn server(&self) -> Result<Option<Server>, HarnessError> {

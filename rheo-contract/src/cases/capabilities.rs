@@ -12,6 +12,8 @@ use crate::fixture::Fixture;
 use crate::operations::{Target, expect_unsupported};
 use crate::scene::{P0, sequences};
 
+const DISTRIBUTED: Gate = Gate::Guarantee(Guarantee::Distributed);
+const DURABLE: Gate = Gate::Guarantee(Guarantee::Durable);
 const PARTITIONS: Gate = Gate::Guarantee(Guarantee::Partitions);
 const FRONTIER: Gate = Gate::Guarantee(Guarantee::ContiguousFrontier);
 const REPLAY: Gate = Gate::Guarantee(Guarantee::Replay);
@@ -33,6 +35,16 @@ pub(crate) const CASES: &[Case] = &[
         "CAP-2" => the_declaration_stays_after_close,
         "the declaration is asked of a connection that close has dropped"
     ),
+    case!(
+        "CAP-2" => every_handle_declares_the_same,
+        "the declaration is made from what the handle finds when it is opened"
+    )
+    .needs(&[DISTRIBUTED]),
+    case!(
+        "CAP-2" => a_reopened_handle_declares_the_same,
+        "the declaration depends on whether the handle made the tables, or found them"
+    )
+    .needs(&[DURABLE]),
     case!(
         "CAP-6" => more_partitions_are_refused,
         "create_stream takes the number of partitions and uses only one of them"
@@ -110,6 +122,29 @@ async fn the_declaration_stays_after_close(t: Fixture) -> Outcome {
     t.backend.close().await?;
 
     expect_eq("the declaration", t.capabilities(), declared)
+}
+
+/// A service decides in one process what it does in all of them.
+async fn every_handle_declares_the_same(t: Fixture) -> Outcome {
+    let declared = t.capabilities();
+    let second = t.second_handle().await?;
+    let third = t.second_handle().await?;
+
+    expect_eq(
+        "the second declaration",
+        second.capabilities(),
+        declared.clone(),
+    )?;
+    expect_eq("the third declaration", third.capabilities(), declared)
+}
+
+/// What was built on a declaration must still stand after the next deployment.
+async fn a_reopened_handle_declares_the_same(t: Fixture) -> Outcome {
+    let declared = t.capabilities();
+    t.group_with_events(1).await?;
+    let reopened = t.reopen().await?;
+
+    expect_eq("the declaration", reopened.capabilities(), declared)
 }
 
 /// A stream with fewer partitions than asked for would break the order that keys were to have.

@@ -58,6 +58,11 @@ pub(crate) const CASES: &[Case] = &[
         "ERR-6" => no_store_comes_before_nothing_to_do,
         "a limit of 0 or an empty batch returns early, before the store is looked for"
     ),
+    case!(
+        "ERR-11" => no_error_shows_a_secret,
+        "the text of the driver's error is passed on as it is, or the settings are put into it"
+    )
+    .needs_optional_part(),
 ];
 
 /// This is what a load balancer goes by.
@@ -231,4 +236,32 @@ async fn no_store_comes_before_nothing_to_do(t: Fixture) -> Outcome {
         expect_error(refused, gone)?;
     }
     Ok(())
+}
+
+/// Errors end in logs, tickets and chats: nobody who reads them may get into the store with them. Each
+/// call on record is looked at, so this only has to make errors of many kinds.
+async fn no_error_shows_a_secret(t: Fixture) -> Outcome {
+    t.expect_secrets()?;
+    let group = t.group().await?;
+    let target = Target::of(&group).await?;
+    let (missing, nobody) = (StreamName::new("missing")?, GroupName::new("nobody")?);
+    for target in [
+        &target.on_stream(missing),
+        &target.with_group(nobody),
+        &target,
+    ] {
+        for operation in Operation::ALL {
+            if *operation != Operation::Close && *operation != Operation::CreateStream {
+                target.call(&t.backend, *operation).await;
+            }
+        }
+    }
+    target.call(&t.backend, Operation::CreateStream).await;
+    let out_of_range = ReadOptions::new().with_partition(Partition::new(7));
+    let _ = t.backend.read(&target.stream, &out_of_range).await;
+
+    let unreachable = t.unreachable().await?;
+    target.call_all(&unreachable).await?;
+    t.backend.close().await?;
+    target.call_all(&t.backend).await
 }

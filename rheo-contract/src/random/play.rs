@@ -1,16 +1,19 @@
 //! Plays steps on a backend and on the model at the same time.
 
+mod queries;
+
 use std::time::Duration;
 
 use rheo_core::{
-    Backend, ConsumerId, Direction, Error, Event, EventId, EventKey, EventType, FetchOptions, Gate,
-    GroupName, GroupOptions, Guarantee, JsonObject, Lease, LeaseDuration, MaxAttempts, NewEvent,
-    OrderBy, Partition, PartitionCount, Partitions, Position, Query, Reason, Replay, ResetOptions,
+    Backend, ConsumerId, Error, Event, EventId, EventKey, FetchOptions, Gate, GroupName,
+    GroupOptions, Guarantee, JsonObject, Lease, LeaseDuration, MaxAttempts, NewEvent,
+    OptionalOperation, Partition, PartitionCount, Partitions, Reason, Replay, ResetOptions,
     RetryDelay, RetryOptions, Sequence, Start, StreamName, StreamOptions,
 };
 use serde_json::json;
 
-use super::step::{Choice, From, How, Place, Step, Time};
+use self::queries::nth_extra;
+use super::step::{Choice, From, How, Place, Span, Step, Time};
 use crate::expect::{Outcome, broken, expect, expect_eq};
 use crate::fixture::{Fixture, new_event};
 use crate::model::{Model, Settle, Settled};
@@ -78,7 +81,8 @@ impl<'a> Play<'a> {
             Step::Fetch { group, .. }
             | Step::ReplayAfter { group, .. }
             | Step::ReplayEvents { group, .. }
-            | Step::Reset { group, .. } => Some(self.group(*group).0.clone()),
+            | Step::Reset { group, .. }
+            | Step::Ask { group } => Some(self.group(*group).0.clone()),
             Step::Settle { .. } | Step::Pass(_) | Step::EnsureIndexes | Step::ChangeHandle => None,
         }
     }
@@ -134,7 +138,7 @@ impl<'a> Play<'a> {
                 self.fetch(*group, *consumer, *limit, *briefly, *partitions)
                     .await
             }
-            Step::Settle { leases, how } => self.settle(leases, *how).await,
+            Step::Settle { leases, how, lies } => self.settle(leases, *how, *lies).await,
             Step::ReplayAfter {
                 group,
                 after,
@@ -164,9 +168,14 @@ impl<'a> Play<'a> {
             Step::Query {
                 stream,
                 filter,
+                fields,
                 order,
                 page,
-            } => self.query(*stream, *filter, *order, *page).await,
+            } => {
+                let query = self.filtered(*stream, *filter, *fields)?;
+                self.query(*stream, query, *order, *page).await
+            }
+            Step::Ask { group } => self.ask(*group).await,
             Step::EnsureIndexes => Ok(self.backend().ensure_indexes().await?),
             Step::ChangeHandle => {
                 self.handle = (self.handle + 1) % self.handles.len();
@@ -247,8 +256,18 @@ impl<'a> Play<'a> {
     fn new_event(&self, place: Place, partitions: u32) -> Outcome<NewEvent> {
         let number = self.t.number();
         let kind = ["placed", "paid", "sent"][usize::try_from(number % 3).unwrap_or(0)];
-        let payload = json!({ "number": number, "third": number % 3 });
-        let metadata = JsonObject::metadata(json!({ "even": number.is_multiple_of(2) }))?;
+        let mut payload = json!({ "number": number, "third": number % 3 });
+        let extra = usize::try_from(number)
+            .ok()
+            .and_then(|at| nth_extra(at % 7));
+        if let Some(extra) = extra {
+            payload["extra"] = extra;
+        }
+        let mut metadata = json!({ "even": number.is_multiple_of(2) });
+        if number.is_multiple_of(4) {
+            metadata["trace"] = json!({ "span": [number % 8], "sampled": null });
+        }
+        let metadata = JsonObject::metadata(metadata)?;
         let event = new_event(kind, payload).with_metadata(metadata);
         Ok(match place {
             Place::Partition(at) => {
@@ -288,8 +307,11 @@ impl<'a> Play<'a> {
         }
     }
 
-    async fn settle(&mut self, leases: &[u8], how: How) -> Outcome {
-        let leases: Vec<Lease> = leases.iter().filter_map(|at| self.lease(*at)).collect();
+    async fn settle(&mut self, leases: &[u8], how: How, lies: bool) -> Outcome {
+        let mut leases: Vec<Lease> = leases.iter().filter_map(|at| self.lease(*at)).collect();
+        for lease in leases.iter_mut().filter(|_| lies) {
+            lease.attempt = lease.attempt % 7 + 1;
+        }
         let how = self.how(how)?;
         match &leases[..] {
             [] => Ok(()),
@@ -329,6 +351,10 @@ impl<'a> Play<'a> {
                 if !self.t.sets_the_clock() {
                     renewed.expires_at = predicted.expires_at;
                 }
+                // What is not compared may come back as it was handed in.
+                if renewed.attempt == lease.attempt {
+                    renewed.attempt = predicted.attempt;
+                }
                 expect_eq("the renewed lease (LSE-6)", renewed, predicted)
             }
             (Ok(predicted), Ok(given)) => {
@@ -367,72 +393,31 @@ impl<'a> Play<'a> {
         if !self.t.sets_the_clock() {
             return;
         }
-        let brief = self.t.brief();
         match time {
-            Time::Moment => self.t.pass(Duration::from_micros(1)).await,
-            Time::Half => self.t.pass(brief / 2).await,
-            Time::Brief => self.t.pass(brief).await,
-            Time::Hour => self.t.pass(HOUR).await,
-            Time::Back => {
-                self.t.turn_back(brief);
+            Time::On(span) => self.t.pass(self.duration(span)).await,
+            Time::Back(span) => {
+                self.t.turn_back(self.duration(span));
             }
         }
     }
 
-    async fn query(&self, stream: u8, filter: u8, order: u8, page: u8) -> Outcome {
-        if !self.declares(Guarantee::OrderedRangeScan) {
-            return Ok(());
+    fn duration(&self, span: Span) -> Duration {
+        match span {
+            Span::Moment => Duration::from_micros(1),
+            Span::Half => self.t.brief() / 2,
+            Span::Brief => self.t.brief(),
+            Span::Hour => HOUR,
         }
-        let stream = self.stream(stream);
-        let events = self.events_of(stream);
-        let query = self.filtered(&events, filter)?;
-        let query = query
-            .with_order_by([OrderBy::Sequence, OrderBy::Timestamp][usize::from(order % 2)])
-            .with_direction(
-                [Direction::Ascending, Direction::Descending][usize::from(order / 2 % 2)],
-            )
-            .with_limit(page.into());
-        let mut expected: Vec<Event> = events;
-        expected.retain(|event| query.matches(event));
-        let order = query.order;
-        expected.sort_by(|a, b| order.compare(&Position::from(a), &Position::from(b)));
-        let stream = self.t.existing_stream(stream.clone()).via(self.backend());
-        let seen = stream.query_all(query).await?;
-        expect_eq("the events of the query (QRY-1 to QRY-3)", seen, expected)
     }
 
-    /// A query with filters chosen by the bits of a number.
-    fn filtered(&self, events: &[Event], filter: u8) -> Outcome<Query> {
-        let has = |bit: u8| filter & (1 << bit) != 0;
-        let mut query = Query::new();
-        let middle = &events.get(events.len() / 2);
-        if has(0) {
-            query = query.with_partition(Partition::ZERO);
+    /// Whatever it says, it must change nothing (OPS-4).
+    async fn ask(&self, group: u8) -> Outcome {
+        if Gate::Operation(OptionalOperation::WaitForWork).is_declared(&self.t.capabilities()) {
+            let (stream, group) = self.group(group);
+            let asked = self.backend().wait_for_work(stream, group, Duration::ZERO);
+            asked.await?;
         }
-        if let (true, Some(event)) = (has(1), middle) {
-            query = query.with_from(event.timestamp);
-        }
-        if let (true, Some(event)) = (has(2), middle) {
-            query = query.with_until(event.timestamp);
-        }
-        if has(3) {
-            query = query.with_after_sequence(Sequence::new(1)?);
-        }
-        if self.declares(Guarantee::SecondaryIndexes) {
-            if has(4) {
-                query = query.with_event_type(EventType::new("paid")?);
-            }
-            if has(5) {
-                query = query.with_payload_field("third", json!(1))?;
-            }
-            if has(6) {
-                query = query.with_metadata_field("even", json!(true))?;
-            }
-            if has(7) {
-                query = query.with_key(EventKey::new("customer-1")?);
-            }
-        }
-        Ok(query)
+        Ok(())
     }
 
     fn start(&self, stream: &StreamName, from: From) -> Outcome<Start> {
@@ -447,23 +432,30 @@ impl<'a> Play<'a> {
         })
     }
 
+    /// Where the time cannot be set, nothing ends before the history does.
     fn how(&self, how: How) -> Outcome<Settle> {
-        let later = if self.t.sets_the_clock() {
-            self.t.brief()
-        } else {
-            HOUR
-        };
+        let sets = self.t.sets_the_clock();
         Ok(match how {
             How::Ack => Settle::Ack,
-            How::Retry => Settle::Retry(RetryOptions::new()),
-            How::RetryLater => {
-                let options = RetryOptions::new().with_delay(RetryDelay::new(later)?);
-                Settle::Retry(options.with_reason(Reason::new("later")))
+            How::Retry { delay, reason } => {
+                let mut options = RetryOptions::new();
+                if let Some(span) = delay {
+                    let delay = if sets { self.duration(span) } else { HOUR };
+                    options = options.with_delay(RetryDelay::new(delay)?);
+                }
+                let reason = nth_reason(reason);
+                Settle::Retry(match reason {
+                    Some(reason) => options.with_reason(reason),
+                    None => options,
+                })
             }
-            How::Reject => Settle::Reject(Reason::new("no good")),
-            How::Renew => Settle::Renew(LeaseDuration::default()),
-            How::RenewBriefly if self.t.sets_the_clock() => Settle::Renew(self.t.brief_lease()),
-            How::RenewBriefly => Settle::Renew(LeaseDuration::default()),
+            How::Reject { reason } => {
+                Settle::Reject(nth_reason(reason).unwrap_or_else(|| Reason::new("no good")))
+            }
+            How::Renew(Some(span)) if sets => {
+                Settle::Renew(LeaseDuration::new(self.duration(span))?)
+            }
+            How::Renew(_) => Settle::Renew(LeaseDuration::default()),
         })
     }
 
@@ -556,4 +548,15 @@ fn agree(predicted: Result<(), rheo_core::ErrorKind>, seen: Result<(), Error>) -
 fn nth<T: Clone>(among: &[T], number: u8) -> Option<T> {
     let at = usize::from(number).checked_rem(among.len())?;
     among.get(at).cloned()
+}
+
+/// None, or one of a few.
+fn nth_reason(number: u8) -> Option<Reason> {
+    match number % 6 {
+        0 => Some(Reason::new("")),
+        1 => Some(Reason::new("no \0 good")),
+        2 => Some(Reason::new("\u{fc}".repeat(600))),
+        3 | 4 => Some(Reason::new("later")),
+        _ => None,
+    }
 }

@@ -23,8 +23,13 @@ pub(crate) enum Step {
         briefly: bool,
         partitions: Choice,
     },
-    /// Does something with a lease, stale or not, one by one or in a batch.
-    Settle { leases: Vec<u8>, how: How },
+    /// Does something with a lease, stale or not, one by one or in a batch. Where it lies, another attempt
+    /// is handed in, which plays no part.
+    Settle {
+        leases: Vec<u8>,
+        how: How,
+        lies: bool,
+    },
     /// Reopens what is above a sequence.
     ReplayAfter {
         group: u8,
@@ -45,9 +50,12 @@ pub(crate) enum Step {
     Query {
         stream: u8,
         filter: u8,
+        fields: u8,
         order: u8,
         page: u8,
     },
+    /// Asks whether there is work, and waits for none.
+    Ask { group: u8 },
     /// `ensure_indexes`.
     EnsureIndexes,
     /// The other handle does the next steps, where there is one.
@@ -81,27 +89,29 @@ pub(crate) enum From {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum How {
     Ack,
-    Retry,
-    RetryLater,
-    Reject,
-    Renew,
-    /// For a brief while.
-    RenewBriefly,
+    Retry { delay: Option<Span>, reason: u8 },
+    Reject { reason: u8 },
+    Renew(Option<Span>),
+}
+
+/// How long a delay or a renewed lease lasts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Span {
+    /// A microsecond.
+    Moment,
+    /// Half of a brief lease.
+    Half,
+    /// As long as a brief lease.
+    Brief,
+    /// An hour.
+    Hour,
 }
 
 /// How time passes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Time {
-    /// A microsecond.
-    Moment,
-    /// Half of a brief lease.
-    Half,
-    /// A brief lease.
-    Brief,
-    /// An hour.
-    Hour,
-    /// A brief lease, backwards.
-    Back,
+    On(Span),
+    Back(Span),
 }
 
 /// How often which kind of step comes.
@@ -123,6 +133,13 @@ impl Mix {
     pub(crate) fn steps(&self) -> BoxedStrategy<Step> {
         let number = any::<u8>;
         let few = || proptest::collection::vec(any::<u8>(), 1..5);
+        let mostly_few = Union::new_weighted(vec![
+            (9, few().boxed()),
+            (1, proptest::collection::vec(any::<u8>(), 5..20).boxed()),
+        ]);
+        let mostly_small = |few: std::ops::Range<u8>, many: std::ops::RangeInclusive<u8>| {
+            Union::new_weighted(vec![(15, few.boxed()), (1, many.boxed())])
+        };
         let choice = || {
             Union::new_weighted(vec![
                 (2, Just(Choice::All).boxed()),
@@ -137,33 +154,63 @@ impl Mix {
                 Just(From::End).boxed(),
             ])
         };
+        let span = || {
+            Union::new_weighted(vec![
+                (1, Just(Span::Moment)),
+                (1, Just(Span::Half)),
+                (4, Just(Span::Brief)),
+                (1, Just(Span::Hour)),
+            ])
+        };
         let how = Union::new_weighted(vec![
-            (3, Just(How::Ack)),
-            (3, Just(How::Retry)),
-            (2, Just(How::RetryLater)),
-            (2, Just(How::Reject)),
-            (2, Just(How::Renew)),
-            (2, Just(How::RenewBriefly)),
+            (3, Just(How::Ack).boxed()),
+            (
+                5,
+                (proptest::option::weighted(0.4, span()), number())
+                    .prop_map(|(delay, reason)| How::Retry { delay, reason })
+                    .boxed(),
+            ),
+            (
+                2,
+                number().prop_map(|reason| How::Reject { reason }).boxed(),
+            ),
+            (
+                4,
+                proptest::option::weighted(0.6, span())
+                    .prop_map(How::Renew)
+                    .boxed(),
+            ),
         ]);
         let place = Union::new(vec![
             any::<u8>().prop_map(Place::Partition).boxed(),
             any::<u8>().prop_map(Place::Key).boxed(),
         ]);
         let time = Union::new_weighted(vec![
-            (2, Just(Time::Moment)),
-            (2, Just(Time::Half)),
-            (4, Just(Time::Brief)),
-            (2, Just(Time::Hour)),
-            (1, Just(Time::Back)),
+            (
+                10,
+                Union::new_weighted(vec![
+                    (2, Just(Span::Moment)),
+                    (2, Just(Span::Half)),
+                    (4, Just(Span::Brief)),
+                    (2, Just(Span::Hour)),
+                ])
+                .prop_map(Time::On)
+                .boxed(),
+            ),
+            (1, span().prop_map(Time::Back).boxed()),
         ]);
-        let append = (number(), 1..5_u8, place, proptest::bool::weighted(0.1)).prop_map(
-            |(stream, count, place, taken_id)| Step::Append {
+        let append = (
+            number(),
+            mostly_small(1..5, 5..=40),
+            place,
+            proptest::bool::weighted(0.1),
+        )
+            .prop_map(|(stream, count, place, taken_id)| Step::Append {
                 stream,
                 count,
                 place,
                 taken_id,
-            },
-        );
+            });
         let group =
             (number(), 0..4_u8, from()).prop_map(|(stream, name, start)| Step::CreateGroup {
                 stream,
@@ -173,7 +220,7 @@ impl Mix {
         let fetch = (
             number(),
             0..3_u8,
-            0..6_u8,
+            mostly_small(0..6, 6..=40),
             proptest::bool::weighted(0.7),
             choice(),
         )
@@ -186,7 +233,8 @@ impl Mix {
                     partitions,
                 },
             );
-        let settle = (few(), how).prop_map(|(leases, how)| Step::Settle { leases, how });
+        let settle = (mostly_few, how, proptest::bool::weighted(0.1))
+            .prop_map(|(leases, how, lies)| Step::Settle { leases, how, lies });
         let replay_after = (number(), 0..8_u8, choice()).prop_map(|(group, after, partitions)| {
             Step::ReplayAfter {
                 group,
@@ -202,15 +250,15 @@ impl Mix {
                 start,
                 partitions,
             });
-        let query =
-            (number(), number(), number(), 1..8_u8).prop_map(|(stream, filter, order, page)| {
-                Step::Query {
-                    stream,
-                    filter,
-                    order,
-                    page,
-                }
-            });
+        let query = (number(), number(), number(), number(), 1..8_u8).prop_map(
+            |(stream, filter, fields, order, page)| Step::Query {
+                stream,
+                filter,
+                fields,
+                order,
+                page,
+            },
+        );
         let weighted = vec![
             (self.append, append.boxed()),
             (self.groups, group.boxed()),
@@ -223,6 +271,7 @@ impl Mix {
             (self.query, query.boxed()),
             (self.handles, Just(Step::ChangeHandle).boxed()),
             (1, Just(Step::EnsureIndexes).boxed()),
+            (1, number().prop_map(|group| Step::Ask { group }).boxed()),
         ];
         let weighted = weighted.into_iter().filter(|(weight, _)| *weight > 0);
         Union::new_weighted(weighted.collect()).boxed()

@@ -15,6 +15,9 @@ use rheo_core::{
 
 use crate::journal::{Beside, Journal};
 
+/// What no error may show.
+pub(crate) const SECRET: &str = "correct horse battery staple";
+
 /// The backend underneath, which is right.
 pub(crate) struct Real {
     pub(crate) backend: Arc<dyn Backend>,

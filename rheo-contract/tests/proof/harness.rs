@@ -9,7 +9,7 @@ use rheo_contract::{ClockControl, Harness, HarnessError, Namespace, Opened, Open
 use rheo_core::{Backend, Clock, async_trait};
 use rheo_ets_like::MemoryStore;
 
-use crate::defect::Real;
+use crate::defect::{Real, SECRET};
 use crate::faulty::Faulty;
 use crate::journal::{Beside, Journal};
 use crate::link::{Line, Link};
@@ -142,6 +142,10 @@ impl Harness for Simulated {
 
     fn clock_control(&self) -> ClockControl {
         self.clock
+    }
+
+    fn secrets(&self) -> Vec<String> {
+        vec![SECRET.to_owned()]
     }
 
     async fn open(&self, namespace: &Namespace, clock: Arc<dyn Clock>) -> Opened {

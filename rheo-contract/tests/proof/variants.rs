@@ -3,6 +3,7 @@
 mod checking;
 mod declaring;
 mod delivering;
+mod dividing;
 mod querying;
 
 use std::sync::Arc;
@@ -40,6 +41,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static dyn Variant> {
         checking::ALL,
         declaring::ALL,
         delivering::ALL,
+        dividing::ALL,
         querying::ALL,
     ];
     times

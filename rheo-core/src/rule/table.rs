@@ -17,7 +17,8 @@ pub const RULES: &[Rule] = &[
     .untested("enforced by the type `Capabilities`, with unit tests in `rheo-core`"),
     must(
         "CAP-2",
-        "The declaration is constant for a handle, also after `close`.",
+        "The declaration is constant for a handle, also after `close`, and the same for all handles \
+        on one store that are opened alike.",
     ),
     must(
         "CAP-3",
@@ -108,6 +109,11 @@ pub const RULES: &[Rule] = &[
         named them, `after` as it gave it, and in `AlreadyExists` the stream or the group that was \
         to be made, or the id of one of its events that exists or is in the batch twice; of \
         several such ids any.",
+    ),
+    must(
+        "ERR-11",
+        "No text of an error, its own, that of a source or that for programmers, shows a credential \
+        or the connection string that the backend was opened with.",
     ),
     // Streams and names
     must(

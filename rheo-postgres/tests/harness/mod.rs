@@ -7,7 +7,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rheo_contract::{Harness, HarnessError, Namespace, Opened, Part, Server};
+use rheo_contract::{Harness, HarnessError, Namespace, Opened, Part, Server, secrets_of_url};
 use rheo_core::{Backend, Clock, async_trait};
 use rheo_postgres::{Config, PostgresBackend, Settings};
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
@@ -69,6 +69,10 @@ impl Harness for Postgres {
 
     async fn open(&self, namespace: &Namespace, clock: Arc<dyn Clock>) -> Opened {
         self.connect(namespace, clock).await
+    }
+
+    fn secrets(&self) -> Vec<String> {
+        secrets_of_url(&self.url)
     }
 
     async fn server(&self) -> Result<Option<Server>, HarnessError> {

@@ -108,8 +108,9 @@ fn start(programs: &Path) -> Result<Started> {
         is_ready.args(["-q", "-h", "127.0.0.1", "-p", &port.to_string()]);
         is_ready.status().is_ok_and(|status| status.success())
     })?;
+    // It asks for no password; one that is there all the same must show in no error.
     Ok(Started {
-        url: format!("postgres://rheo@127.0.0.1:{port}/postgres"),
+        url: format!("postgres://rheo:shown-in-no-error@127.0.0.1:{port}/postgres"),
         told: format!(
             "PostgreSQL {} of {}, started on port {port} for this run",
             version(programs).unwrap_or_default(),

@@ -48,6 +48,14 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: ["capabilities::CAP-2::the_declaration_stays_after_close"],
     },
     faulty! {
+        LaterHandlesDeclareLess: "a handle that finds the tables there declares no wait_for_work",
+        says: "declaration",
+        kills: [
+            "capabilities::CAP-2::every_handle_declares_the_same",
+            "capabilities::CAP-2::a_reopened_handle_declares_the_same",
+        ],
+    },
+    faulty! {
         MorePartitionsBecomeOne: "without partitions, a stream of several silently gets one",
         says: "Err(Unsupported)",
         kills: ["capabilities::CAP-6::more_partitions_are_refused"],
@@ -256,6 +264,20 @@ impl Defect for DeclaresNothingOnceClosed {
     async fn close(&self, real: &Real) -> Result<()> {
         self.0.store(true, Ordering::SeqCst);
         real.backend.close().await
+    }
+}
+
+#[derive(Default)]
+struct LaterHandlesDeclareLess;
+
+impl Defect for LaterHandlesDeclareLess {
+    fn capabilities(&self, real: &Real) -> Capabilities {
+        let missing: &[Gate] = if real.handle > 0 {
+            &[WAIT_FOR_WORK]
+        } else {
+            &[]
+        };
+        lacking(real, missing)
     }
 }
 

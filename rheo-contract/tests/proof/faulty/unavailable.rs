@@ -9,7 +9,7 @@ use rheo_core::{
 };
 
 use super::Faulty;
-use crate::defect::{Defect, Real};
+use crate::defect::{Defect, Real, SECRET};
 
 pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
@@ -221,6 +221,31 @@ pub(super) const FAULTY: &[Faulty] = &[
             "dead_letters::ERR-6::dead_letters_look_for_the_stream_before_the_group",
             "input::ERR-6::listing_nothing_excuses_no_missing_group",
             "inspect::ERR-6::the_groups_of_a_missing_stream_are_not_an_empty_list",
+        ],
+    },
+    faulty! {
+        GoneListShowsThePassword: "the error of list_streams without a store tells how to connect",
+        says: "no error to show a secret",
+        kills: [
+            "unavailable::ERR-11::no_error_shows_a_secret",
+            "lifecycle::ERR-1::a_call_on_a_closed_handle_has_no_effect",
+            "lifecycle::ERR-7::a_closed_handle_inspects_nothing",
+            "unavailable::ERR-4::without_a_store_nothing_is_inspected",
+            "unavailable::ERR-6::no_store_comes_before_nothing_to_do",
+        ],
+    },
+    faulty! {
+        BadInputShowsTheSettings: "the error of a read out of range shows the settings of the handle",
+        says: "no error to show a secret",
+        kills: [
+            "unavailable::ERR-11::no_error_shows_a_secret",
+            "durability::DUR-1::partitions_survive",
+            "input::ERR-6::nothing_to_do_excuses_no_bad_input",
+            "input::ERR-8::a_read_out_of_range_is_invalid",
+            "streams::STR-1::a_duplicate_does_not_change_the_partitions",
+            "streams::STR-1::a_stream_has_one_partition_by_default",
+            "streams::STR-1::a_stream_has_the_partitions_it_was_made_with",
+            "streams::STR-1::a_stream_has_up_to_1024_partitions",
         ],
     },
 ];
@@ -610,5 +635,44 @@ impl Defect for ListOfNoneReturnsEarly {
             return Ok(Vec::new());
         }
         real.backend.dead_letters(stream, group, options).await
+    }
+}
+
+#[derive(Default)]
+struct GoneListShowsThePassword;
+
+#[async_trait]
+impl Defect for GoneListShowsThePassword {
+    async fn list_streams(
+        &self,
+        real: &Real,
+        options: &ListOptions<StreamName>,
+    ) -> Result<Vec<StreamInfo>> {
+        let shown = Cause::new(format!("connecting as ada with {SECRET} was refused"));
+        let listed = real.backend.list_streams(options).await;
+        if_gone(listed, Err(Error::BackendUnavailable(shown)))
+    }
+}
+
+#[derive(Default)]
+struct BadInputShowsTheSettings;
+
+#[async_trait]
+impl Defect for BadInputShowsTheSettings {
+    async fn read(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        options: &ReadOptions,
+    ) -> Result<Vec<Event>> {
+        let read = real.backend.read(stream, options).await;
+        read.map_err(|error| match error {
+            Error::Invalid(mut invalid) => {
+                invalid.allowed =
+                    format!("{} (Settings {{ password: {SECRET} }})", invalid.allowed);
+                Error::Invalid(invalid)
+            }
+            other => other,
+        })
     }
 }

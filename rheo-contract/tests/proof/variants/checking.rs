@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::sync::Mutex;
 
 use rheo_core::{
-    Error, ErrorKind, Event, EventId, Existing, GroupName, GroupOptions, NewEvent, Result,
-    StreamName, async_trait,
+    Error, ErrorKind, Event, EventId, Existing, GroupName, GroupOptions, NewEvent, Page, Partition,
+    PartitionCount, Query, ReadOptions, Result, StreamName, async_trait,
 };
 
 use super::{Differing, Variant};
@@ -14,6 +14,7 @@ use crate::defect::{Defect, Real};
 pub(super) const ALL: &[&dyn Variant] = &[
     &Differing("IdsBeforePartitions", IdsBeforePartitions::default),
     &Differing("NameBeforeStart", NameBeforeStart::default),
+    &Differing("ImpossiblePartitionsFirst", || ImpossiblePartitionsFirst),
 ];
 
 fn is_invalid<T>(result: &Result<T>) -> bool {
@@ -67,5 +68,43 @@ impl Defect for NameBeforeStart {
             return Err(Error::AlreadyExists(Existing::Group(group.clone())));
         }
         made
+    }
+}
+
+/// No stream has more than 1,024 partitions, so a partition above that is refused before all else.
+struct ImpossiblePartitionsFirst;
+
+fn expect_possible(partition: Partition) -> Result<()> {
+    if partition.number() < PartitionCount::MAX {
+        return Ok(());
+    }
+    let allowed = "0 to 1023";
+    Err(Error::invalid("partition", partition.number(), allowed))
+}
+
+#[async_trait]
+impl Defect for ImpossiblePartitionsFirst {
+    async fn append_batch(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        events: Vec<NewEvent>,
+    ) -> Result<Vec<Event>> {
+        let mut partitions = events.iter().filter_map(|event| event.partition);
+        partitions.try_for_each(expect_possible)?;
+        real.backend.append_batch(stream, events).await
+    }
+    async fn read(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        options: &ReadOptions,
+    ) -> Result<Vec<Event>> {
+        expect_possible(options.partition)?;
+        real.backend.read(stream, options).await
+    }
+    async fn query(&self, real: &Real, stream: &StreamName, query: &Query) -> Result<Page> {
+        query.partition.map_or(Ok(()), expect_possible)?;
+        real.backend.query(stream, query).await
     }
 }

@@ -24,6 +24,15 @@ pub(super) const ALL: &[&dyn Variant] = &[
         out: |lease| with_receipt(lease, receipt_for_some),
         back: |lease| without_receipt(lease, receipt_for_some),
     }),
+    &Differing("EmptyReceipts", || Rewritten {
+        out: |lease| with_receipt(lease, empty_receipt),
+        back: |lease| without_receipt(lease, empty_receipt),
+    }),
+    &Differing("OneReceiptForAll", || Rewritten {
+        out: |lease| with_receipt(lease, receipt_for_all),
+        back: |lease| without_receipt(lease, receipt_for_all),
+    }),
+    &Differing("RenewsWhatItIsGiven", || RenewsWhatItIsGiven),
     &Differing("OneLeaseAtATime", || Fetching {
         ask: |options| options.clone().with_limit(options.limit.min(1)),
         give: |_| {},
@@ -86,6 +95,14 @@ fn receipt_for_some(lease: &Lease) -> Option<Receipt> {
     is_odd.then(|| Receipt::new(lease.lease_id.as_str().to_uppercase()))
 }
 
+fn empty_receipt(_: &Lease) -> Option<Receipt> {
+    Some(Receipt::new(""))
+}
+
+fn receipt_for_all(_: &Lease) -> Option<Receipt> {
+    Some(Receipt::new("session 7"))
+}
+
 fn with_receipt(lease: Lease, receipt: ReceiptOf) -> Lease {
     Lease {
         receipt: receipt(&lease),
@@ -132,6 +149,20 @@ impl Defect for Rewritten {
     }
     async fn reject(&self, real: &Real, lease: &Lease, reason: &Reason) -> Result<()> {
         real.backend.reject(&(self.back)(lease), reason).await
+    }
+}
+
+/// A renewed lease is the one that was handed in, with another end (LSE-6).
+struct RenewsWhatItIsGiven;
+
+#[async_trait]
+impl Defect for RenewsWhatItIsGiven {
+    async fn renew(&self, real: &Real, lease: &Lease, duration: LeaseDuration) -> Result<Lease> {
+        let renewed = real.backend.renew(lease, duration).await?;
+        Ok(Lease {
+            expires_at: renewed.expires_at,
+            ..lease.clone()
+        })
     }
 }
 
