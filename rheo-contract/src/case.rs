@@ -7,6 +7,7 @@ use rheo_core::{Capabilities, Gate, Level, Rule};
 
 use crate::expect::Outcome;
 use crate::fixture::Fixture;
+use crate::harness::ClockControl;
 
 /// The groups whose cases generate what they try.
 const GENERATED: &[&str] = &["histories", "races", "cancellation", "faults", "crashes"];
@@ -19,6 +20,7 @@ pub struct Case {
     name: &'static str,
     needs: &'static [Gate],
     lacks: Option<Gate>,
+    sets_the_clock: bool,
     cause: &'static str,
     run: fn(Fixture) -> CaseFuture,
 }
@@ -38,6 +40,7 @@ impl Case {
             name,
             needs: &[],
             lacks: None,
+            sets_the_clock: false,
             cause,
             run,
         }
@@ -55,6 +58,12 @@ impl Case {
         self
     }
 
+    /// Tries nothing unless the suite can put the clock where it likes: back, or to the end of time.
+    pub(crate) const fn sets_the_clock(mut self) -> Self {
+        self.sets_the_clock = true;
+        self
+    }
+
     pub(crate) const fn in_group(mut self, group: &'static str) -> Self {
         self.group = group;
         self
@@ -69,6 +78,12 @@ impl Case {
     /// that it takes a budget, and the more it tries the more it finds.
     pub fn is_generated(&self) -> bool {
         GENERATED.contains(&self.group)
+    }
+
+    /// Whether there is anything to try where the time is that one's: a case that puts the clock back
+    /// tries nothing where the clock is the store's own.
+    pub fn is_exercised_by(&self, clock: ClockControl) -> bool {
+        clock == ClockControl::Suite || !self.sets_the_clock
     }
 
     /// The id of the rule it checks.

@@ -169,7 +169,8 @@ impl fmt::Display for Namespace {
 pub enum ClockControl {
     /// That of the clock it was opened with: the suite moves it and never waits.
     Suite,
-    /// The store's own: the suite waits for short real leases to end.
+    /// The store's own: the suite waits for short real leases to end. Cases that set the clock, to put
+    /// it back or to the end of time, are not exercised, and the certificate says so.
     Store,
 }
 
@@ -198,6 +199,7 @@ pub enum Part {
     OpenFaulty,
     OpenUnreachable,
     RestartStore,
+    SuiteClock,
 }
 
 impl Part {
@@ -212,6 +214,7 @@ impl Part {
             Self::OpenFaulty => "Harness::open_faulty with such faults",
             Self::OpenUnreachable => "Harness::open_via or Harness::open_unreachable",
             Self::RestartStore => "Harness::restart_store",
+            Self::SuiteClock => "ClockControl::Suite",
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Defects that the cases of `dead_letters` are there for.
 
 mod deaths;
+mod letters;
 mod pages;
 
 use super::Faulty;
 
-pub(super) const FAULTY: &[&[Faulty]] = &[deaths::FAULTY, pages::FAULTY];
+pub(super) const FAULTY: &[&[Faulty]] = &[deaths::FAULTY, letters::FAULTY, pages::FAULTY];

@@ -5,6 +5,7 @@ mod chosen;
 mod errors;
 mod forward;
 mod frontier;
+mod old;
 mod others;
 mod racing;
 
@@ -23,6 +24,7 @@ pub(super) const FAULTY: &[&[Faulty]] = &[
     frontier::FAULTY,
     forward::FAULTY,
     others::FAULTY,
+    old::FAULTY,
     racing::FAULTY,
     errors::FAULTY,
 ];
