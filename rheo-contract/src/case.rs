@@ -7,6 +7,7 @@ use rheo_core::{Capabilities, Gate, Level, Rule};
 
 use crate::expect::Outcome;
 use crate::fixture::Fixture;
+use crate::harness::ClockControl;
 
 /// The groups whose cases generate what they try.
 const GENERATED: &[&str] = &["histories", "races", "cancellation", "faults", "crashes"];
@@ -21,6 +22,7 @@ pub struct Case {
     lacks: Option<Gate>,
     is_alone: bool,
     needs_optional_part: bool,
+    sets_the_clock: bool,
     cause: &'static str,
     run: fn(Fixture) -> CaseFuture,
 }
@@ -42,6 +44,7 @@ impl Case {
             lacks: None,
             is_alone: false,
             needs_optional_part: false,
+            sets_the_clock: false,
             cause,
             run,
         }
@@ -76,6 +79,12 @@ impl Case {
         self
     }
 
+    /// Tries nothing unless the suite can put the clock where it likes: back, or to the end of time.
+    pub(crate) const fn sets_the_clock(mut self) -> Self {
+        self.sets_the_clock = true;
+        self
+    }
+
     pub(crate) const fn in_group(mut self, group: &'static str) -> Self {
         self.group = group;
         self
@@ -95,6 +104,12 @@ impl Case {
     /// Whether it may be not exercised, for lack of a part of the harness that is not required.
     pub(crate) fn may_lack_a_part(&self) -> bool {
         self.needs_optional_part || self.is_generated()
+    }
+
+    /// Whether there is anything to try where the time is that one's: a case that puts the clock back
+    /// tries nothing where the clock is the store's own.
+    pub fn is_exercised_by(&self, clock: ClockControl) -> bool {
+        clock == ClockControl::Suite || !self.sets_the_clock
     }
 
     /// The id of the rule it checks.

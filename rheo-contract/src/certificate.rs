@@ -113,7 +113,8 @@ pub enum Verdict {
     Fail,
     /// The case did not run, since what it needs is not declared.
     NotDeclared,
-    /// The case had nothing to try, since the harness lacks a part that is not required. Not a pass.
+    /// The case had nothing to try, since the harness lacks a part that is not required, or the clock is
+    /// the store's own. Not a pass.
     NotExercised,
     /// The case could not be judged. Not a pass.
     Unknown,
@@ -244,8 +245,13 @@ impl Certificate {
             (false, true) => wrong.push((Wrong::Undeclared, name.clone())),
             _ => {}
         }
-        if result.verdict == Verdict::NotExercised && !case.may_lack_a_part() {
-            wrong.push((Wrong::NotExercised, name.clone()));
+        let is_exercised = case.is_exercised_by(self.clock);
+        match result.verdict {
+            Verdict::NotExercised if is_exercised && !case.may_lack_a_part() => {
+                wrong.push((Wrong::NotExercised, name.clone()));
+            }
+            Verdict::Pass if !is_exercised => wrong.push((Wrong::Unexercised, name.clone())),
+            _ => {}
         }
         if fails(result) {
             let failed = result.verdict == Verdict::Fail;
@@ -314,12 +320,13 @@ enum Wrong {
     Declared,
     Undeclared,
     NotExercised,
+    Unexercised,
     Failed,
     Unknown,
 }
 
 impl Wrong {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::Missing,
         Self::Repeated,
         Self::Needless,
@@ -328,6 +335,7 @@ impl Wrong {
         Self::Declared,
         Self::Undeclared,
         Self::NotExercised,
+        Self::Unexercised,
         Self::Failed,
         Self::Unknown,
     ];
@@ -360,6 +368,10 @@ impl Wrong {
             Self::NotExercised => [
                 "case is marked not_exercised, and needs no part that could be missing",
                 "cases are marked not_exercised, and need no part that could be missing",
+            ],
+            Self::Unexercised => [
+                "case sets the clock and is marked pass, and the clock is the store's own",
+                "cases set the clock and are marked pass, and the clock is the store's own",
             ],
             Self::Failed => ["case failed", "cases failed"],
             Self::Unknown => ["case could not be judged", "cases could not be judged"],

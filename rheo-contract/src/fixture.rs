@@ -215,14 +215,15 @@ impl Fixture {
         self.until(lease.expires_at).await;
     }
 
-    /// Puts the clock back, where the suite can; tells whether it could.
-    pub(crate) fn turn_back(&self, by: Duration) -> bool {
+    /// Puts the clock back.
+    ///
+    /// # Panics
+    ///
+    /// Where the clock is the store's own: the case does not say that it sets the clock.
+    pub(crate) fn turn_back(&self, by: Duration) {
         match &self.shared.clock {
-            SuiteClock::Manual(clock) => {
-                self.set(clock, clock.now().saturating_sub(by));
-                true
-            }
-            SuiteClock::Store(_) => false,
+            SuiteClock::Manual(clock) => self.set(clock, clock.now().saturating_sub(by)),
+            SuiteClock::Store(_) => panic!("the suite puts back a clock that it cannot set"),
         }
     }
 

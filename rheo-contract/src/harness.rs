@@ -184,7 +184,8 @@ impl fmt::Display for Namespace {
 pub enum ClockControl {
     /// That of the clock it was opened with: the suite moves it and never waits.
     Suite,
-    /// The store's own: the suite waits for short real leases to end.
+    /// The store's own: the suite waits for short real leases to end. Cases that set the clock, to put
+    /// it back or to the end of time, are not exercised, and the certificate says so.
     Store,
 }
 
@@ -214,6 +215,7 @@ pub enum Part {
     OpenUnreachable,
     RestartStore,
     Secrets,
+    SuiteClock,
 }
 
 impl Part {
@@ -229,6 +231,7 @@ impl Part {
             Self::OpenUnreachable => "Harness::open_via or Harness::open_unreachable",
             Self::RestartStore => "Harness::restart_store, in a process that all cases share",
             Self::Secrets => "Harness::secrets",
+            Self::SuiteClock => "ClockControl::Suite",
         }
     }
 }

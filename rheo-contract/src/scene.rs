@@ -93,6 +93,26 @@ impl Fixture {
         group.stream.append(count).await?;
         Ok(group)
     }
+
+    /// Makes a group that hands an event out that often, on a stream of its own, with so many events that
+    /// are all leased for the second time.
+    pub(crate) async fn second_attempts(
+        &self,
+        attempts: u32,
+        count: usize,
+        lasts: LeaseDuration,
+    ) -> Outcome<(Group, Vec<Lease>)> {
+        let stream = self.stream(1).await?;
+        let group = stream.group_of_attempts("billing", attempts).await?;
+        stream.append(count).await?;
+        for lease in group.fetch_exactly("a", count).await? {
+            self.backend.retry(&lease, &RetryOptions::new()).await?;
+        }
+        let fetch = FetchOptions::new(ConsumerId::new("a")?).with_lease_duration(lasts);
+        let leases = group.gather_exactly(fetch, count).await?;
+        expect_eq("the attempt", leases[count - 1].attempt, 2)?;
+        Ok((group, leases))
+    }
 }
 
 impl Stream {

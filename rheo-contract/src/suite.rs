@@ -16,7 +16,7 @@ use crate::effort::Tally;
 use crate::expect::{Failure, Outcome};
 use crate::fixture::{Fixture, Trial};
 use crate::ground::Grounded;
-use crate::harness::{ClockControl, Harness, Namespace, Server};
+use crate::harness::{ClockControl, Harness, Namespace, Part, Server};
 use crate::history::History;
 use crate::panics;
 use crate::report::Report;
@@ -123,12 +123,18 @@ impl Suite {
 
     /// Runs one case.
     pub fn judge(&self, case: &Case, subject: &Subject) -> CaseResult {
+        let is_exercised = case.is_exercised_by(self.harness.clock_control());
         match case.applies_to(&subject.capabilities) {
-            Applies::Runs => self.run(case, subject),
+            Applies::Runs if is_exercised => self.run(case, subject),
+            Applies::Runs => {
+                self.tally.lacks(Part::SuiteClock);
+                let reason = "it sets the clock, and the clock is the store's own".to_owned();
+                result(case, Verdict::NotExercised, Some(reason), Duration::ZERO)
+            }
             Applies::NotDeclared(gate) => {
                 let mut reason = format!("{} is not declared", gate.as_str());
                 let mut duration = Duration::ZERO;
-                if self.settings.audit {
+                if self.settings.audit && is_exercised {
                     let (audit, took) = self.audit(case, subject);
                     duration = took;
                     reason.push_str(audit.as_str());

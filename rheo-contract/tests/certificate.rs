@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use rheo_contract::{Certificate, Harness, Namespace, Opened, Server, Settings, Suite, Verdict};
+use rheo_contract::{
+    Certificate, ClockControl, Harness, Namespace, Opened, Server, Settings, Suite, Verdict,
+};
 use rheo_core::{Capabilities, Clock, Level, async_trait};
 use rheo_ets_like::MemoryBackend;
 
@@ -69,6 +71,9 @@ fn tampering_is_found() {
     };
     assert!(found(&judged).contains("is judged"));
     assert!(found(&|c| c.cases[0].verdict = Verdict::Unknown).contains("could not be judged"));
+    let no_try = |c: &mut Certificate| c.cases[0].verdict = Verdict::NotExercised;
+    assert!(found(&no_try).contains("marked not_exercised"));
+    assert!(found(&|c| c.clock = ClockControl::Store).contains("cases set the clock"));
     assert!(found(&|c| c.certified = false) == "`certified` is false, but should be true");
     assert!(found(&|c| fail(c, Level::Must)).contains("failed"));
     assert_eq!(

@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use rheo_contract::{
-    Case, CaseResult, Harness, HarnessError, Namespace, Opened, Settings, Suite, Verdict,
+    Case, CaseResult, ClockControl, Harness, HarnessError, Namespace, Opened, Settings, Suite,
+    Verdict,
 };
 use rheo_core::{Backend, Cause, Clock, Error, Gate, Guarantee, Lease, Result, async_trait};
 use rheo_ets_like::MemoryBackend;
@@ -295,6 +296,45 @@ fn without_secrets_there_is_nothing_to_look_for() {
             reason(&result)
         );
     }
+}
+
+/// Its store knows its own time only.
+struct StoreTime;
+
+#[async_trait]
+impl Harness for StoreTime {
+    fn name(&self) -> &str {
+        "store-time"
+    }
+
+    fn version(&self) -> &str {
+        "0"
+    }
+
+    fn clock_control(&self) -> ClockControl {
+        ClockControl::Store
+    }
+
+    async fn open(&self, _: &Namespace, clock: Arc<dyn Clock>) -> Opened {
+        let backend: Arc<dyn Backend> = Arc::new(MemoryBackend::new(clock));
+        Ok(backend)
+    }
+}
+
+#[test]
+fn what_sets_the_clock_is_not_exercised_where_it_is_the_stores_own() {
+    let sets_the_clock = |case: &Case| !case.is_exercised_by(ClockControl::Store);
+    let suite = Suite::new(StoreTime, Settings::default()).expect("starts");
+    let certificate = suite.certify(sets_the_clock).expect("opens");
+    assert!(certificate.summary.not_exercised >= 12);
+    assert_eq!(certificate.cases.len(), certificate.summary.not_exercised);
+    assert_eq!(certificate.not_exercised, ["ClockControl::Suite"]);
+    let result = &certificate.cases[0];
+    assert!(
+        reason(result).contains("the clock is the store's own"),
+        "{}",
+        reason(result)
+    );
 }
 
 /// Opens once, to say what it declares, and never again.

@@ -1,6 +1,7 @@
 //! Batches of settles: one result each, in order, and none carries another.
 
 mod large;
+mod single;
 
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use rheo_core::{
 };
 
 use self::large::*;
+use self::single::*;
 use crate::case::{Case, case};
 use crate::expect::{Outcome, expect_eq};
 use crate::fixture::Fixture;
@@ -102,6 +104,36 @@ pub(crate) const CASES: &[Case] = &[
         "LSE-8" => renewals_in_a_batch_end_exactly_then_however_long,
         "a batch has its own statement, which rounds or cuts the duration"
     ),
+    case!(
+        "LSE-8" => over_a_thousand_leases_settle_in_one_batch,
+        "the batch is cut into pieces, of which some are left out, answered twice or in another order"
+    ),
+    case!(
+        "LSE-8" => a_batch_of_renewals_answers_with_its_expiry,
+        "the answers have the expiry from before, or the store keeps the later one"
+    ),
+    case!(
+        "LSE-8" => a_batch_of_rejects_makes_whole_dead_letters,
+        "a batch has its own statement, with one attempt and one time for all, or a trimmed reason"
+    ).needs(&[Gate::Operation(OptionalOperation::DeadLetters)]),
+    case!(
+        "LSE-8" => a_batch_of_last_retries_makes_whole_dead_letters,
+        "a batch has its own statement, which forgets the reason, or makes one up"
+    ).needs(&[Gate::Operation(OptionalOperation::DeadLetters)]),
+    case!(
+        "LSE-8" => a_batch_of_retries_moves_the_frontier_where_it_gives_up,
+        "what a batch of retries gives up on is taken for open, or what it gives back for done"
+    ).needs(&[Gate::Guarantee(Guarantee::ContiguousFrontier)]),
+    case!(
+        "LSE-8" => a_batch_of_retries_at_once_needs_no_clock,
+        "the batch writes the time from which the events are claimable, and the clock then goes back"
+    )
+    .sets_the_clock(),
+    case!(
+        "LSE-8" => a_batch_counts_from_a_clock_that_went_back,
+        "the batch counts from the latest time that was seen"
+    )
+    .sets_the_clock(),
 ];
 
 /// The batch form of a step, with its usual arguments.

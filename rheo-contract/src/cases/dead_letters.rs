@@ -1,6 +1,7 @@
 //! Dead letters: what they keep, how they page, whose they are.
 
 mod cursors;
+mod deaths;
 mod many;
 
 use std::time::Duration;
@@ -11,6 +12,8 @@ use rheo_core::{
 };
 
 use self::cursors::*;
+pub(super) use self::deaths::expect_letters;
+use self::deaths::*;
 use self::many::*;
 use crate::case::{Case, case};
 use crate::expect::{Outcome, expect, expect_empty, expect_eq, expect_error};
@@ -48,6 +51,23 @@ pub(crate) const CASES: &[Case] = &[
         "DLQ-5" => an_expiry_at_the_last_attempt_makes_a_whole_dead_letter,
         "only reject fills in all fields of a dead letter"
     ),
+    case!(
+        "DLQ-5" => a_late_or_renewed_lease_makes_a_whole_dead_letter,
+        "a lease that has expired or was renewed is settled by a statement of its own"
+    ),
+    case!(
+        "DLQ-5" => a_dead_letter_has_the_attempt_of_the_claim,
+        "the attempt is taken from the lease that is given, which may have been rebuilt"
+    ),
+    case!(
+        "DLQ-5" => what_was_lost_long_ago_dies_when_it_is_reclaimed,
+        "the expiry of the last lease is taken for the time of death"
+    ),
+    case!(
+        "DLQ-5" => a_death_follows_the_clock_back,
+        "the time of death is the latest time that was seen, or never before the claim"
+    )
+    .sets_the_clock(),
     case!(
         "DLQ-5" => a_reason_of_1_kib_is_kept,
         "the column for the reason is shorter, or its length is counted in bytes where it cuts"

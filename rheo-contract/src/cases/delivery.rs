@@ -75,7 +75,8 @@ pub(crate) const CASES: &[Case] = &[
     case!(
         "DLV-2" => a_start_at_a_time_goes_by_the_lowest_sequence,
         "timestamps are taken to ascend: the start is found by bisection, or the last earlier event is taken"
-    ),
+    )
+    .sets_the_clock(),
     case!(
         "DLV-2" => a_start_at_a_time_is_found_per_partition,
         "the place that was found in one partition is used for all"
@@ -147,6 +148,11 @@ pub(crate) const CASES: &[Case] = &[
     case!(
         "DLV-3" => a_selection_is_looked_through_and_no_other,
         "the limit is applied before the selection of partitions"
+    )
+    .needs(PARTITIONS),
+    case!(
+        "DLV-3" => a_partition_without_work_holds_no_other,
+        "a fetch looks into one partition, and is empty when what is open there is not claimable"
     )
     .needs(PARTITIONS),
     case!(
@@ -227,7 +233,8 @@ pub(crate) const CASES: &[Case] = &[
     case!(
         "DLV-6" => events_with_earlier_times_are_not_passed_over,
         "the position is a timestamp or a time-ordered id"
-    ),
+    )
+    .sets_the_clock(),
     case!(
         "DLV-7" => two_consumers_never_hold_the_same_event,
         "each consumer has its own position, or the claim is made without a condition"
@@ -263,7 +270,13 @@ pub(crate) const CASES: &[Case] = &[
     case!(
         "DLV-8" => no_lease_outlasts_the_highest_timestamp,
         "the sum of now and the duration overflows, or does not fit the column"
-    ),
+    )
+    .sets_the_clock(),
+    case!(
+        "DLV-8" => a_claim_follows_the_clock_back,
+        "the times of a claim count from the latest time that was seen, or from the append"
+    )
+    .sets_the_clock(),
     case!(
         "DLV-8" => each_claim_has_its_own_time_and_consumer,
         "a reclaim keeps the consumer or the times of the first claim"

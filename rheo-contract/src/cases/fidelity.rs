@@ -58,9 +58,15 @@ pub(crate) const CASES: &[Case] = &[
         "the time is taken once, for a partition, a batch or a connection, or is the first event's"
     ),
     case!(
+        "LOG-5" => a_timestamp_follows_the_clock_back,
+        "the log keeps its timestamps ascending, or takes the time once for a handle or a batch"
+    )
+    .sets_the_clock(),
+    case!(
         "LOG-5" => the_first_and_the_last_timestamp_come_back,
         "timestamps are kept as nanoseconds in 64 bits, or as unsigned numbers since 1970"
-    ),
+    )
+    .sets_the_clock(),
     case!(
         "STR-2" => any_event_type_and_key_come_back,
         "text is trimmed, folded, normalized, or cut by the width of a column"

@@ -105,6 +105,14 @@ pub(crate) const CASES: &[Case] = &[
         "the settle also compares the consumer, the attempt or the expiry"
     ),
     case!(
+        "LSE-2" => the_attempt_of_a_lease_decides_nothing,
+        "a retry compares max_attempts with the attempt of the lease that it is given"
+    ),
+    case!(
+        "LSE-2" => the_attempt_of_a_renewed_lease_is_not_stored,
+        "the renewal writes the whole lease back that it is given"
+    ),
+    case!(
         "LSE-4" => a_lease_is_not_reclaimable_before_its_expiry,
         "times are kept in milliseconds or seconds, or the expiry is off by one"
     ),
@@ -133,9 +141,23 @@ pub(crate) const CASES: &[Case] = &[
         "expired leases are taken back in all partitions, whichever were selected"
     ).needs(&[Gate::Guarantee(Guarantee::Partitions)]),
     case!(
+        "LSE-4" => leases_of_one_fetch_end_each_on_its_own,
+        "one expiry is kept for all leases of a fetch or of a consumer, or only the first has it"
+    ),
+    case!(
+        "LSE-4" => what_was_settled_late_holds_up_nothing,
+        "what a fetch found expired is kept in a list of its own, which a late settle forgets"
+    ),
+    case!(
         "LSE-4" => a_clock_that_goes_back_ends_no_lease,
         "the time is compared for equality or kept as a duration that underflows"
-    ),
+    )
+    .sets_the_clock(),
+    case!(
+        "LSE-4" => what_was_found_expired_is_leased_when_the_clock_goes_back,
+        "what a fetch found expired and did not hand out is claimable from then on, whatever the time"
+    )
+    .sets_the_clock(),
     case!(
         "LSE-4" => a_lease_ends_exactly_then_however_long_it_lasts,
         "the duration is rounded, cut, or kept in a number of milliseconds that is too small"
@@ -143,7 +165,8 @@ pub(crate) const CASES: &[Case] = &[
     case!(
         "LSE-4" => at_the_highest_timestamp_every_lease_has_ended,
         "the sum of now and the duration is kept as it is, or the expiry is compared with < at the end of time"
-    ),
+    )
+    .sets_the_clock(),
     case!(
         "LSE-5" => reclaiming_gives_a_new_lease_and_the_next_attempt,
         "the reclaim extends the old claim instead of making a new one"
@@ -172,6 +195,15 @@ pub(crate) const CASES: &[Case] = &[
         "LSE-6" => a_renewal_may_shorten,
         "the later of both expiries is kept"
     ),
+    case!(
+        "LSE-6" => a_later_attempt_is_renewed_like_the_first,
+        "the renewal finds the first claim of the event, or goes by the expiry of an earlier one"
+    ),
+    case!(
+        "LSE-6" => a_renewal_counts_from_a_clock_that_went_back,
+        "the renewal counts from the latest time that was seen, or never shortens below the claim"
+    )
+    .sets_the_clock(),
     case!(
         "LSE-6" => a_copy_from_before_a_renewal_still_settles,
         "the renewal makes a new lease id, or the expiry is part of the comparison"

@@ -1,5 +1,7 @@
 //! Frontier and lag: how far a group is.
 
+mod holes;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,6 +14,7 @@ use rheo_core::{
 use serde_json::json;
 use tokio::task::JoinSet;
 
+use self::holes::*;
 use crate::case::{Case, case};
 use crate::expect::{Outcome, expect, expect_eq, expect_error};
 use crate::fixture::{Fixture, new_event};
@@ -40,6 +43,10 @@ pub(crate) const CASES: &[Case] = &[
     )
     .needs(&[Gate::Guarantee(Guarantee::Partitions)]),
     case!(
+        "FRN-1" => a_hole_below_a_thousand_acks_holds_the_frontier,
+        "only so many acks above a hole are remembered, or looked through when it is filled"
+    ),
+    case!(
         "FRN-1" => what_waits_for_a_retry_holds_the_frontier,
         "only leased deliveries count as open"
     ),
@@ -58,6 +65,10 @@ pub(crate) const CASES: &[Case] = &[
     case!(
         "FRN-1" => the_frontier_follows_random_work,
         "acks out of order are remembered wrongly"
+    ),
+    case!(
+        "FRN-1" => a_late_settle_fills_its_hole,
+        "what a settle does to the frontier is left out for a lease that has expired"
     ),
     case!(
         "FRN-1" => a_frontier_is_its_groups_own,

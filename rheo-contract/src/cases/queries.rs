@@ -200,7 +200,8 @@ pub(crate) const CASES: &[Case] = &[
     case!(
         "QRY-2" => timestamps_that_go_back_are_ordered_too,
         "the order of the log is taken for the order of time"
-    ),
+    )
+    .sets_the_clock(),
     case!(
         "QRY-2" => partitions_above_9_are_ordered_by_number,
         "partitions are kept or put into the cursor as text"
@@ -239,7 +240,8 @@ pub(crate) const CASES: &[Case] = &[
     case!(
         "QRY-3" => timestamps_that_go_back_disturb_no_page,
         "the cursor is an offset, or pages by time go on by sequence"
-    ),
+    )
+    .sets_the_clock(),
     case!(
         "QRY-3" => a_page_holds_1500_events,
         "the backend or its driver cuts pages at a number of its own"

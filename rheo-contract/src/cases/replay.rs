@@ -57,6 +57,10 @@ pub(crate) const CASES: &[Case] = &[
         "lease ids are made of event and attempt, which are the same again after a replay"
     ),
     case!(
+        "RPL-1" => leases_from_before_a_replay_hold_up_nothing,
+        "the replay forgets the claims, and leaves them in the list of what expires"
+    ),
+    case!(
         "RPL-1" => attempts_begin_again_after_a_replay,
         "the attempt counter is kept, so that replayed events soon are dead letters"
     ),

@@ -148,7 +148,8 @@ pub(crate) const CASES: &[Case] = &[
     case!(
         "RPL-5" => reset_to_a_time_goes_by_the_lowest_sequence,
         "timestamps are taken to ascend: the start is found by bisection, or the last earlier event is taken"
-    ),
+    )
+    .sets_the_clock(),
     case!(
         "RPL-5" => reset_to_a_time_is_found_per_partition,
         "the place that was found in one partition is used for all"

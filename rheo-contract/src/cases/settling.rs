@@ -28,7 +28,13 @@ pub(crate) const CASES: &[Case] = &[
     case!(
         "DLQ-1" => a_retry_at_once_needs_no_clock,
         "the retry writes the time from which the event is claimable, and the clock then goes back"
-    ),
+    )
+    .sets_the_clock(),
+    case!(
+        "DLQ-1" => no_retry_at_once_needs_a_clock,
+        "the time is left out for the first retry alone, or for a lease that has not expired"
+    )
+    .sets_the_clock(),
     case!(
         "DLQ-1" => the_attempt_goes_up_at_the_next_claim,
         "the retry raises the attempt, and the claim raises it again"
@@ -56,6 +62,21 @@ pub(crate) const CASES: &[Case] = &[
     case!(
         "DLQ-1" => a_clock_that_goes_back_ends_no_delay,
         "the delay is compared as a difference that underflows when the clock goes back"
+    )
+    .sets_the_clock(),
+    case!(
+        "DLQ-1" => what_was_found_due_waits_when_the_clock_goes_back,
+        "what a fetch found due and did not hand out is claimable from then on, whatever the time"
+    )
+    .sets_the_clock(),
+    case!(
+        "DLQ-1" => a_delay_counts_from_a_clock_that_went_back,
+        "the delay counts from the latest time that was seen, or from the claim"
+    )
+    .sets_the_clock(),
+    case!(
+        "DLQ-1" => the_delay_of_the_last_retry_counts,
+        "the first delay of an event is kept, or the longest"
     ),
     case!(
         "DLQ-1" => a_retried_event_is_no_dead_letter,
@@ -69,7 +90,8 @@ pub(crate) const CASES: &[Case] = &[
     case!(
         "DLQ-1" => no_delay_goes_beyond_the_highest_timestamp,
         "the sum of now and the delay overflows, or does not fit the column"
-    ),
+    )
+    .sets_the_clock(),
     case!(
         "DLQ-2" => at_the_last_attempt_a_retry_gives_up,
         "the attempts are compared with > where it has to be >=, or never"
@@ -153,6 +175,12 @@ pub(crate) const CASES: &[Case] = &[
         "the reclaim of used-up events goes by the first expiry"
     ),
     case!(
+        "DLQ-3" => a_clock_that_goes_back_keeps_the_last_lease,
+        "what a fetch found used up is given up on later, although the lease has not expired now"
+    )
+    .needs(&[Gate::Operation(OptionalOperation::DeadLetters)])
+    .sets_the_clock(),
+    case!(
         "DLQ-3" => once_it_is_given_up_on_the_last_lease_is_stale,
         "the dead letter is written and the claim left as it is"
     ),
@@ -165,6 +193,14 @@ pub(crate) const CASES: &[Case] = &[
         "only as many used-up events are given up on in a fetch as its limit allows"
     )
     .needs(&[Gate::Operation(OptionalOperation::DeadLetters)]),
+    case!(
+        "DLQ-3" => an_empty_fetch_leaves_nothing_used_up_in_any_partition,
+        "used-up events are given up on in the first partition that is looked at, or that has some"
+    )
+    .needs(&[
+        Gate::Guarantee(Guarantee::Partitions),
+        Gate::Operation(OptionalOperation::DeadLetters),
+    ]),
     case!(
         "DLQ-3" => used_up_events_are_never_handed_out_whatever_the_limit,
         "only as many used-up events are taken out as the fetch has room for, and the others are handed out"
@@ -287,8 +323,10 @@ async fn an_expired_lease_may_be_retried_with_a_delay(t: Fixture) -> Outcome {
     let group = t.group_with_events(1).await?;
     let lease = group.fetch_one_briefly("a").await?;
     t.let_lease_expire(&lease).await;
+    t.pass(Duration::from_millis(20)).await;
     let due = t.now().saturating_add(t.brief());
     t.backend.retry(&lease, &retry_after(t.brief())?).await?;
+    t.until_just_before(due).await;
 
     group.expect_nothing("b").await?;
     t.until(due).await;

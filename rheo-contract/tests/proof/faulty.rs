@@ -45,6 +45,7 @@ pub(crate) use faulty;
 mod batches;
 mod bounds;
 mod capabilities;
+mod clocks;
 mod dead_letters;
 mod delivery;
 mod distribution;
@@ -77,7 +78,7 @@ macro_rules! groups {
 
 groups! {
     lifecycle, capabilities, unavailable, streams, input, log, fidelity, queries, receipts, batches, inspect, reset,
-    partitions, progress, durability, distribution, wakeup, races, durations, bounds, reach,
+    partitions, progress, durability, distribution, wakeup, races, durations, bounds, reach, clocks,
 }
 
 /// Groups whose defects are in files by topic, each with its own list.
@@ -87,7 +88,11 @@ const DIVIDED: &[&[&[Faulty]]] = &[
     settling::FAULTY,
     dead_letters::FAULTY,
     replay::FAULTY,
-    &[reset::starts::FAULTY, reset::attempts::FAULTY],
+    &[
+        reset::starts::FAULTY,
+        reset::attempts::FAULTY,
+        batches::single::FAULTY,
+    ],
     &[
         input::fields::FAULTY,
         inspect::counts::FAULTY,

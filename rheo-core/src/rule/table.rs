@@ -29,7 +29,8 @@ pub const RULES: &[Rule] = &[
     must(
         "CAP-4",
         "Correctness cases always run. A case that does not run is listed with the guarantee or \
-        operation that is not declared, never silently dropped.",
+        operation that is not declared, or with what the harness lacks (a part, or a clock that \
+        the suite sets), never silently dropped.",
     )
     .untested("about the suite itself, proved by the suite's own tests"),
     must(
@@ -172,7 +173,7 @@ pub const RULES: &[Rule] = &[
     must(
         "LOG-5",
         "What append returned is what read, query, fetch and dead letters return, field for \
-        field.",
+        field. Its timestamp is the time of the append, also when the clock has gone back.",
     ),
     must(
         "LOG-6",
@@ -316,7 +317,8 @@ pub const RULES: &[Rule] = &[
         effect. The settled, the replaced, the replayed and the reset lease are all stale, and so \
         is one of another group, stream, partition or sequence, one of a stream or group that \
         does not exist, and a made-up one, whatever its text. The other fields of a lease, the \
-        event's id too, are not compared.",
+        event's id and the attempt too, are not compared and not used: the attempt that counts is \
+        that of the claim.",
     ),
     must(
         "LSE-3",

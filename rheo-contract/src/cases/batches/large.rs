@@ -1,6 +1,8 @@
 //! Large batches, and long durations in them.
 
-use rheo_core::{Backend, ConsumerId, ErrorKind, FetchOptions, Lease, LeaseDuration};
+use rheo_core::{
+    Backend, ConsumerId, Error, ErrorKind, FetchOptions, Lease, LeaseDuration, LeaseId,
+};
 
 use crate::durations::DURATIONS;
 use crate::expect::{Outcome, expect_eq, expect_error};
@@ -9,6 +11,8 @@ use crate::scene::{Group, sequences_of};
 use crate::step::{Step, retry_after};
 
 const MANY: usize = 300;
+/// A prime.
+const OVER_A_THOUSAND: usize = 1_103;
 
 /// Many leases, and that each step with all of them at once gives as many results that are Ok.
 async fn settled_at_once(group: &Group, step: Step, leases: &[Lease]) -> Outcome {
@@ -90,4 +94,47 @@ pub(super) async fn renewals_in_a_batch_end_exactly_then_however_long(t: Fixture
         group.expect_claimable_from(ends, 2).await?;
     }
     Ok(())
+}
+
+/// A hundred workers' hands in one call, in no order, with some that are not theirs: each answer is where
+/// its lease was.
+pub(super) async fn over_a_thousand_leases_settle_in_one_batch(t: Fixture) -> Outcome {
+    let group = t.group().await?;
+    let events = (0..OVER_A_THOUSAND).map(|_| t.new_event()).collect();
+    group.stream.append_all(events).await?;
+    for step in [Step::Renew, Step::Retry, Step::Ack] {
+        let fetch = FetchOptions::new(ConsumerId::new("a")?);
+        let leases = group.gather_exactly(fetch, OVER_A_THOUSAND).await?;
+        let is_made_up = |at: usize| at % 7 == 3;
+        let mut mixed: Vec<Lease> = Vec::with_capacity(OVER_A_THOUSAND);
+        for at in 0..OVER_A_THOUSAND {
+            // 463 and 1,103 have no common divisor, so each comes once.
+            let mut lease = leases[at * 463 % OVER_A_THOUSAND].clone();
+            if is_made_up(at) {
+                lease.lease_id = LeaseId::new("made-up");
+            }
+            mixed.push(lease);
+        }
+        let results = step.on_all(&t.backend, &mixed).await;
+
+        let wrong = (0..OVER_A_THOUSAND).find(|at| {
+            let kind = results
+                .get(*at)
+                .map(|result| result.as_ref().err().map(Error::kind));
+            kind != Some(is_made_up(*at).then_some(ErrorKind::StaleLease))
+        });
+        let what = format!("the first result of {step:?} that is not that of its lease");
+        expect_eq(&what, (wrong, results.len()), (None, OVER_A_THOUSAND))?;
+        let rest: Vec<Lease> = (0..OVER_A_THOUSAND)
+            .filter(|at| step == Step::Renew || is_made_up(*at))
+            .map(|at| leases[at * 463 % OVER_A_THOUSAND].clone())
+            .collect();
+        let last = if step == Step::Ack {
+            Step::Ack
+        } else {
+            Step::Retry
+        };
+        settled_at_once(&group, last, &rest).await?;
+    }
+    group.expect_nothing("b").await
 }

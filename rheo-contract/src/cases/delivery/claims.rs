@@ -57,15 +57,13 @@ pub(super) async fn a_lease_lasts_as_long_as_was_asked_for(t: Fixture) -> Outcom
 /// At the end of time there is work to do as well.
 pub(super) async fn no_lease_outlasts_the_highest_timestamp(t: Fixture) -> Outcome {
     let group = t.group_with_events(1).await?;
-    let is_late = t.jump_to(Timestamp::MAX.saturating_sub(Duration::from_secs(10)));
+    t.jump_to(Timestamp::MAX.saturating_sub(Duration::from_secs(10)));
     let year = LeaseDuration::new(Duration::from_secs(365 * 24 * 60 * 60))?;
     let lease = group.fetch_one_for("a", year).await?;
     let renewed = t.backend.renew(&lease, year).await?;
 
-    if is_late {
-        expect_eq("expires_at", lease.expires_at, Timestamp::MAX)?;
-        expect_eq("the renewed expires_at", renewed.expires_at, Timestamp::MAX)?;
-    }
+    expect_eq("expires_at", lease.expires_at, Timestamp::MAX)?;
+    expect_eq("the renewed expires_at", renewed.expires_at, Timestamp::MAX)?;
     group.expect_nothing("b").await?;
     t.backend.ack(&lease).await?;
     Ok(())
@@ -95,4 +93,17 @@ pub(super) async fn each_claim_has_its_own_time_and_consumer(t: Fixture) -> Outc
         third.leased_at,
     )?;
     expect_stale(&t.backend, &second).await
+}
+
+/// Now is now, also when it was later before.
+pub(super) async fn a_claim_follows_the_clock_back(t: Fixture) -> Outcome {
+    let group = t.group_with_events(2).await?;
+    group.ack(&[group.fetch_one("a").await?]).await?;
+    t.turn_back(Duration::from_secs(3_600));
+    let lease = group.fetch_one_briefly("a").await?;
+
+    expect_eq("leased_at", lease.leased_at, t.now())?;
+    let ends = t.now().saturating_add(t.brief());
+    expect_eq("expires_at", lease.expires_at, ends)?;
+    group.expect_claimable_from(ends, 2).await
 }

@@ -7,7 +7,7 @@ use rheo_core::{Backend, ErrorKind, GroupName, Lease, Partition, Partitions, Str
 use super::{claimable, filled, options};
 use crate::expect::{Outcome, expect, expect_empty, expect_eq, expect_error};
 use crate::fixture::Fixture;
-use crate::scene::{P0, P1, sequences_of};
+use crate::scene::{P0, P1, places_of, sequences_of};
 use crate::step::{Step, retry_after};
 
 /// A worker has room for so many, whatever the number of partitions.
@@ -171,5 +171,59 @@ pub(super) async fn a_missing_stream_is_noticed_before_its_group(t: Fixture) -> 
     let none = fetch.with_limit(0).with_partitions(Partitions::only([]));
     let no_group = t.backend.fetch(&group.stream.name, &missing.1, &none).await;
     expect_error(no_group, ErrorKind::GroupNotFound)?;
+    Ok(())
+}
+
+/// Why there is nothing claimable in a partition that has events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Without {
+    Acked,
+    Dead,
+    Waiting,
+    UsedUp,
+}
+
+/// Two of three partitions have events that are done, given up on or waiting; the third has work, and one
+/// fetch finds it, whichever it is.
+pub(super) async fn a_partition_without_work_holds_no_other(t: Fixture) -> Outcome {
+    let mut groups = Vec::new();
+    let mut last = t.now();
+    for without in [
+        Without::Acked,
+        Without::Dead,
+        Without::Waiting,
+        Without::UsedUp,
+    ] {
+        for with_work in (0..3).map(Partition::new) {
+            let stream = t.stream(3).await?;
+            let attempts = if without == Without::UsedUp { 1 } else { 2 };
+            let group = stream.group_of_attempts("billing", attempts).await?;
+            for partition in (0..3).map(Partition::new).filter(|p| *p != with_work) {
+                stream.append_to(partition, 2).await?;
+            }
+            let leases = group.fetch_briefly("a", 4).await?;
+            expect_eq("the number of leases", leases.len(), 4)?;
+            for lease in &leases {
+                match without {
+                    Without::Acked => t.backend.ack(lease).await?,
+                    Without::Dead => group.reject(lease, "no good").await?,
+                    Without::Waiting => drop(group.retry_in_an_hour(lease).await?),
+                    Without::UsedUp => last = lease.expires_at,
+                }
+            }
+            stream.append_to(with_work, 1).await?;
+            groups.push((without, with_work, group));
+        }
+    }
+    t.until(last).await;
+
+    for (without, with_work, group) in groups {
+        let one = options("b")?.with_limit(1);
+        let fetched = group.fetch_with(&one).await?;
+        let what = format!("what a single fetch gives beside partitions that are {without:?}");
+        let places = vec![(with_work.number(), 1)];
+        expect_eq(&what, places_of(&fetched), places)?;
+        expect_empty("claimable event", &group.fetch_with(&one).await?)?;
+    }
     Ok(())
 }

@@ -142,3 +142,80 @@ pub(super) async fn at_the_highest_timestamp_every_lease_has_ended(t: Fixture) -
 
     group.expect_claimable_from(renewed.expires_at, 2).await
 }
+
+/// Four leases expired, a fetch took the first; then the holder of the second comes late. What is behind
+/// goes on whatever it did.
+pub(super) async fn what_was_settled_late_holds_up_nothing(t: Fixture) -> Outcome {
+    let mut groups = Vec::new();
+    let mut last = t.now();
+    for step in Step::ALL {
+        for in_a_batch in [false, true] {
+            let group = t.group_with_events(4).await?;
+            let leases = group.fetch_briefly("a", 4).await?;
+            last = leases[3].expires_at;
+            groups.push((step, in_a_batch, group, leases));
+        }
+    }
+    t.until(last).await;
+
+    for (step, in_a_batch, group, leases) in groups {
+        let reclaimed = group.fetch_one("b").await?;
+        expect_eq("the sequence", reclaimed.event.sequence.get(), 1)?;
+        let late = &leases[1..=1];
+        let results = match in_a_batch {
+            false => vec![step.on(&t.backend, &late[0]).await],
+            true => step.on_all(&t.backend, late).await,
+        };
+        expect_eq("the results", results, vec![Ok(())])?;
+        Step::Retry.on(&t.backend, &leases[2]).await?;
+        let claimable: &[u64] = match step {
+            Step::Retry => &[2, 3, 4],
+            Step::Renew | Step::Ack | Step::Reject => &[3, 4],
+        };
+        for lease in group.expect_claimable("c", claimable).await? {
+            expect_eq("the attempt", lease.attempt, 2)?;
+        }
+        group.stream.append(1).await?;
+        group.expect_claimable("c", &[5]).await?;
+    }
+    Ok(())
+}
+
+/// A fetch found three leases expired and took one; then the clock is put right, and they are not expired.
+pub(super) async fn what_was_found_expired_is_leased_when_the_clock_goes_back(
+    t: Fixture,
+) -> Outcome {
+    let group = t.group_with_events(3).await?;
+    let leases = group.fetch_briefly("a", 3).await?;
+    t.let_lease_expire(&leases[2]).await;
+    let reclaimed = group.fetch_one("b").await?;
+    expect_eq("the sequence", reclaimed.event.sequence.get(), 1)?;
+    t.turn_back(t.brief() / 2);
+
+    group.expect_nothing("c").await?;
+    t.until(leases[2].expires_at).await;
+    for lease in group.expect_claimable("c", &[2, 3]).await? {
+        expect_eq("the attempt", lease.attempt, 2)?;
+    }
+    Ok(())
+}
+
+/// Claimed in one go, renewed one by one: each ends when it was said to, and takes no other along.
+pub(super) async fn leases_of_one_fetch_end_each_on_its_own(t: Fixture) -> Outcome {
+    let group = t.group_with_events(4).await?;
+    let leases = group.fetch_briefly("a", 4).await?;
+    expect_eq("the number of leases", leases.len(), 4)?;
+    let hour = LeaseDuration::new(Duration::from_secs(3_600))?;
+    t.backend.renew(&leases[1], hour).await?;
+    t.backend.renew(&leases[2], hour).await?;
+    t.until_just_before(leases[3].expires_at).await;
+
+    group.expect_nothing("b").await?;
+    t.until(leases[3].expires_at).await;
+    group.expect_claimable("b", &[1, 4]).await?;
+    let shorter = t.backend.renew(&leases[1], t.brief_lease()).await?;
+    t.until(shorter.expires_at).await;
+    group.expect_claimable("b", &[2]).await?;
+    t.backend.ack(&leases[2]).await?;
+    Ok(())
+}

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use rheo_core::{
     Backend, ConsumerId, ErrorKind, EventType, GroupName, JsonObject, Lease, LeaseDuration,
-    LeaseId, Partition, Replay, ResetOptions, Sequence, Start, StreamName, Timestamp,
+    LeaseId, Partition, Replay, ResetOptions, RetryOptions, RetryOutcome, Sequence, Start,
+    StreamName, Timestamp,
 };
 
 use super::replaced;
@@ -303,6 +304,59 @@ pub(super) async fn the_other_fields_of_a_lease_are_not_compared(t: Fixture) -> 
         if *step != Step::Renew {
             expect_stale(&t.backend, &lease).await?;
         }
+    }
+    Ok(())
+}
+
+/// What a rebuilt lease may say that was claimed for the second time.
+const OTHER_ATTEMPTS: [u32; 2] = [1, 77];
+
+/// Whoever rebuilds a lease from what settling needs does not know how often the event was tried.
+pub(super) async fn the_attempt_of_a_lease_decides_nothing(t: Fixture) -> Outcome {
+    for given in OTHER_ATTEMPTS {
+        for (most, outcome) in [(2, RetryOutcome::DeadLettered), (3, RetryOutcome::Retrying)] {
+            let lasts = LeaseDuration::default();
+            let (group, mut leases) = t.second_attempts(most, 2, lasts).await?;
+            for lease in &mut leases {
+                lease.attempt = given;
+            }
+            let options = RetryOptions::new();
+            let mut outcomes = vec![t.backend.retry(&leases[0], &options).await];
+            outcomes.extend(t.backend.retry_batch(&leases[1..], &options).await);
+
+            let what = format!("the outcomes at attempt 2 of {most}, of leases that say {given}");
+            expect_eq(&what, outcomes, vec![Ok(outcome); 2])?;
+            let again = group.fetch("b", 2).await?;
+            let attempts: Vec<u32> = again.iter().map(|lease| lease.attempt).collect();
+            let expected: &[u32] = if most == 2 { &[] } else { &[3, 3] };
+            expect_eq("the attempts that follow", &*attempts, expected)?;
+        }
+    }
+    Ok(())
+}
+
+/// A heartbeat needs no more than the id of its lease.
+pub(super) async fn the_attempt_of_a_renewed_lease_is_not_stored(t: Fixture) -> Outcome {
+    let mut groups = Vec::new();
+    let mut last = t.now();
+    for given in OTHER_ATTEMPTS {
+        for (most, expected) in [(2, None), (3, Some(3))] {
+            let (group, leases) = t.second_attempts(most, 1, LeaseDuration::default()).await?;
+            let mut rebuilt = leases[0].clone();
+            rebuilt.attempt = given;
+            last = t.backend.renew(&rebuilt, t.brief_lease()).await?.expires_at;
+            groups.push((group, given, most, expected));
+        }
+    }
+    t.until(last).await;
+
+    for (group, given, most, expected) in groups {
+        let again = group.fetch("b", 1).await?;
+        let attempt = again.first().map(|lease| lease.attempt);
+        let what = format!(
+            "the attempt after the second of {most}, renewed by a lease that said {given},"
+        );
+        expect_eq(&what, attempt, expected)?;
     }
     Ok(())
 }

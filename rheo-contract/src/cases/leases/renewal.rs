@@ -113,3 +113,45 @@ pub(super) async fn a_renewed_lease_ends_exactly_then_however_long_it_lasts(t: F
     }
     Ok(())
 }
+
+/// The second holder has heartbeats as well: for longer, for shorter, and after a reclaim.
+pub(super) async fn a_later_attempt_is_renewed_like_the_first(t: Fixture) -> Outcome {
+    let (group, leases) = t.second_attempts(5, 2, t.brief_lease()).await?;
+    let hour = LeaseDuration::new(Duration::from_secs(3_600))?;
+    let longer = t.backend.renew(&leases[0], hour).await?;
+    expect_eq("the attempt", longer.attempt, 2)?;
+    let counted_from = longer.expires_at.saturating_sub(hour.as_duration());
+    t.expect_now("expires_at less the duration", counted_from)?;
+    t.let_lease_expire(&leases[1]).await;
+    let reclaimed = group.expect_claimable("b", &[2]).await?;
+    expect_eq("the attempt", reclaimed[0].attempt, 3)?;
+
+    for lease in [&longer, &reclaimed[0]] {
+        let shorter = t.backend.renew(lease, t.brief_lease()).await?;
+        expect_eq("the attempt", shorter.attempt, lease.attempt)?;
+        let counted_from = shorter.expires_at.saturating_sub(t.brief());
+        t.expect_now("expires_at less the duration", counted_from)?;
+    }
+    let ends = t.now().saturating_add(t.brief());
+    group.expect_nothing("c").await?;
+    t.until(ends).await;
+    let attempts: Vec<u32> = group
+        .expect_claimable("c", &[1, 2])
+        .await?
+        .iter()
+        .map(|lease| lease.attempt)
+        .collect();
+    expect_eq("the attempts", attempts, vec![3, 4])
+}
+
+/// Now is now, also when it was later before.
+pub(super) async fn a_renewal_counts_from_a_clock_that_went_back(t: Fixture) -> Outcome {
+    let group = t.group_with_events(1).await?;
+    let lease = group.fetch_one("a").await?;
+    t.turn_back(Duration::from_secs(3_600));
+    let ends = t.now().saturating_add(t.brief());
+    let renewed = t.backend.renew(&lease, t.brief_lease()).await?;
+
+    expect_eq("expires_at", renewed.expires_at, ends)?;
+    group.expect_claimable_from(ends, 2).await
+}

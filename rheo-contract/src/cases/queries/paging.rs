@@ -154,7 +154,9 @@ async fn expect_undisturbed(
         let Some(next) = page.next else { break };
         query = query.with_cursor(next);
         if turn < 3 {
-            stream.t.turn_back(back);
+            if !back.is_zero() {
+                stream.t.turn_back(back);
+            }
             for partition in partitions {
                 stream.append_to(*partition, 1).await?;
             }

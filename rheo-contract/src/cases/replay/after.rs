@@ -88,6 +88,35 @@ pub(super) async fn a_replayed_lease_is_stale_after_the_event_was_claimed_again(
     group.expect_nothing("a").await
 }
 
+/// What was leased before ends when it would have; by then it is of no concern to anybody.
+pub(super) async fn leases_from_before_a_replay_hold_up_nothing(t: Fixture) -> Outcome {
+    let mut groups = Vec::new();
+    let mut last = t.now();
+    for are_chosen in [false, true] {
+        let group = t.group_with_events(3).await?;
+        let old = group.fetch_briefly("a", 3).await?;
+        let ids = old.iter().map(|lease| lease.event.id).collect();
+        let replay = match are_chosen {
+            false => Replay::after(Sequence::ZERO),
+            true => Replay::Events(ids),
+        };
+        group.replay(&replay).await?;
+        let current = group.fetch_exactly("b", 3).await?;
+        group.ack(&current[..1]).await?;
+        last = old[2].expires_at;
+        groups.push((group, current));
+    }
+    t.until(last).await;
+
+    for (group, current) in groups {
+        group.expect_nothing("c").await?;
+        t.backend.retry(&current[1], &RetryOptions::new()).await?;
+        let again = group.expect_claimable("c", &[2]).await?;
+        expect_eq("the attempt", again[0].attempt, 2)?;
+    }
+    Ok(())
+}
+
 /// The replay follows a fix: the event has all its attempts again.
 pub(super) async fn attempts_begin_again_after_a_replay(t: Fixture) -> Outcome {
     let group = t.stream(1).await?.group_of_attempts("billing", 2).await?;

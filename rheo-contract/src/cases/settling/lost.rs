@@ -1,9 +1,9 @@
 //! Many leases that were lost at their last attempt.
 
-use rheo_core::{Backend, ConsumerId, FetchOptions, Lease};
+use rheo_core::{Backend, ConsumerId, FetchOptions, Lease, Partition};
 
 use super::group_of_attempts;
-use crate::expect::{Outcome, broken, expect, expect_eq};
+use crate::expect::{Outcome, broken, expect, expect_empty, expect_eq};
 use crate::fixture::Fixture;
 use crate::scene::{Group, sequences_of};
 
@@ -74,4 +74,44 @@ pub(super) async fn all_used_up_events_become_dead_letters_whatever_the_limit(
         .collect();
     let expected: Vec<(u64, u32)> = (1..=11).filter(|n| n % 6 != 0).map(|n| (n, 2)).collect();
     expect_eq("sequence and attempt of the dead letters", seen, expected)
+}
+
+/// A worker that serves all partitions leaves nothing half given up on in any of them.
+pub(super) async fn an_empty_fetch_leaves_nothing_used_up_in_any_partition(t: Fixture) -> Outcome {
+    let stream = t.stream(3).await?;
+    let group = stream.group_of_attempts("billing", 1).await?;
+    for partition in (0..3).map(Partition::new) {
+        stream.append_to(partition, 4).await?;
+    }
+    let lost = group.fetch_briefly("a", 12).await?;
+    expect_eq("the number of leases", lost.len(), 12)?;
+    t.let_lease_expire(&lost[11]).await;
+    let one = FetchOptions::new(ConsumerId::new("b")?).with_limit(1);
+    expect_empty("claimable event", &group.fetch_with(&one).await?)?;
+
+    let dead = group.dead_letters().await?;
+    expect_eq("the number of dead letters", dead.len(), 12)
+}
+
+/// A fetch had room for one event and found a last lease behind it that had expired. If it left that
+/// alone, it is a lease like any other once the clock is put right.
+pub(super) async fn a_clock_that_goes_back_keeps_the_last_lease(t: Fixture) -> Outcome {
+    let group = group_of_attempts(&t, 2, 2).await?;
+    let leases = group.fetch_briefly("a", 2).await?;
+    expect_eq("the number of leases", leases.len(), 2)?;
+    let options = rheo_core::RetryOptions::new();
+    t.backend.retry(&leases[1], &options).await?;
+    let last = group.fetch_one_briefly("a").await?;
+    t.let_lease_expire(&last).await;
+    let first = group.fetch_one("b").await?;
+    expect_eq("the sequence", first.event.sequence.get(), 1)?;
+    if !group.dead_letters().await?.is_empty() {
+        return Ok(());
+    }
+    t.turn_back(t.brief() / 2);
+
+    group.expect_nothing("c").await?;
+    expect_empty("dead letter", &group.dead_letters().await?)?;
+    t.backend.ack(&last).await?;
+    Ok(())
 }

@@ -1,5 +1,7 @@
 //! Defects that the cases of `batches` are there for.
 
+pub(super) mod single;
+
 use rheo_core::{
     Error, Lag, Lease, LeaseDuration, Partition, Reason, Result, RetryOptions, RetryOutcome,
     Sequence, StreamName, Timestamp, async_trait,

@@ -2,8 +2,14 @@
 
 mod cursors;
 mod deaths;
+mod letters;
 mod pages;
 
 use super::Faulty;
 
-pub(super) const FAULTY: &[&[Faulty]] = &[deaths::FAULTY, pages::FAULTY, cursors::FAULTY];
+pub(super) const FAULTY: &[&[Faulty]] = &[
+    deaths::FAULTY,
+    letters::FAULTY,
+    pages::FAULTY,
+    cursors::FAULTY,
+];

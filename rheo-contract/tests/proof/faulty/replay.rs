@@ -6,6 +6,7 @@ mod chosen;
 mod errors;
 mod forward;
 mod frontier;
+mod old;
 mod others;
 mod racing;
 
@@ -25,6 +26,7 @@ pub(super) const FAULTY: &[&[Faulty]] = &[
     frontier::FAULTY,
     forward::FAULTY,
     others::FAULTY,
+    old::FAULTY,
     racing::FAULTY,
     errors::FAULTY,
 ];

@@ -2,6 +2,7 @@
 
 mod attempts;
 mod lost;
+mod rebuilt;
 mod rejects;
 mod retries;
 
@@ -22,6 +23,7 @@ pub(super) const FAULTY: &[&[Faulty]] = &[
     retries::FAULTY,
     attempts::FAULTY,
     lost::FAULTY,
+    rebuilt::FAULTY,
     rejects::FAULTY,
 ];
 

@@ -11,7 +11,7 @@ use rheo_core::{
 
 use crate::defect::{Defect, Real};
 use crate::faulty::Faulty;
-use crate::tweak::{Claims, Step, Tweak, lock, void};
+use crate::tweak::{Claims, Place, Step, Tweak, lock, place_of, void};
 
 pub(in crate::faulty) const FAULTY: &[Faulty] = &[
     faulty! {
@@ -164,6 +164,20 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
             "reset::RPL-6::reset_touches_no_state_of_other_groups",
             "settling::DLQ-3::a_fetch_from_elsewhere_gives_up_on_nothing",
         ],
+    },
+    faulty! {
+        RenewalIsForTheWholeFetch: "a renewal is one of all leases that were claimed with it",
+        says: "the claimable sequences to be [1, 4]",
+        kills: [
+            "leases::LSE-4::leases_of_one_fetch_end_each_on_its_own",
+            "leases::LSE-4::what_was_settled_late_holds_up_nothing",
+            "leases::LSE-6::a_later_attempt_is_renewed_like_the_first",
+        ],
+    },
+    faulty! {
+        LateSettleLeavesAGap: "what was found expired and then settled hides what comes again above it",
+        says: "the claimable sequences",
+        kills: ["leases::LSE-4::what_was_settled_late_holds_up_nothing"],
     },
     faulty! {
         LeaseFromTheFutureIsOver: "a lease that was claimed later than now counts as expired",
@@ -374,5 +388,73 @@ impl Tweak for LeaseFromTheFutureIsOver {
     }
     fn claimed(&self, _: Timestamp, lease: &mut Lease) {
         self.0.note(lease);
+    }
+}
+
+/// Claims that a fetch found expired, and what was settled of them afterwards.
+#[derive(Default)]
+struct LateSettleLeavesAGap {
+    claims: Claims,
+    found: Mutex<HashSet<LeaseId>>,
+    gaps: Mutex<Vec<Place>>,
+}
+
+#[async_trait]
+impl Tweak for LateSettleLeavesAGap {
+    async fn before_fetch(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        options: &mut FetchOptions,
+    ) {
+        let mut expired = self.claims.expired(stream, group, real.now());
+        expired.retain(|claim| options.partitions.contains(claim.event.partition));
+        if options.limit > 0 {
+            lock(&self.found).extend(expired.into_iter().map(|claim| claim.lease_id));
+        }
+    }
+    fn keeps(&self, lease: &Lease) -> bool {
+        let (stream, group, partition, sequence) = place_of(lease);
+        let is_below = |gap: &Place| {
+            (&gap.0, &gap.1, gap.2) == (&stream, &group, partition) && gap.3 < sequence
+        };
+        lease.attempt == 1 || !lock(&self.gaps).iter().any(is_below)
+    }
+    fn claimed(&self, _: Timestamp, lease: &mut Lease) {
+        self.claims.note(lease);
+    }
+    fn done(&self, _: Timestamp, step: Step, lease: &Lease) {
+        let was_found = lock(&self.found).remove(&lease.lease_id);
+        if was_found && matches!(step, Step::Ack | Step::Reject) {
+            lock(&self.gaps).push(place_of(lease));
+        }
+    }
+}
+
+#[derive(Default)]
+struct RenewalIsForTheWholeFetch(Claims);
+
+#[async_trait]
+impl Defect for RenewalIsForTheWholeFetch {
+    async fn fetch(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        options: &FetchOptions,
+    ) -> Result<Vec<Lease>> {
+        let leases = real.backend.fetch(stream, group, options).await?;
+        leases.iter().for_each(|lease| self.0.note(lease));
+        Ok(leases)
+    }
+    async fn renew(&self, real: &Real, lease: &Lease, duration: LeaseDuration) -> Result<Lease> {
+        let renewed = real.backend.renew(lease, duration).await?;
+        for other in self.0.all() {
+            if other.leased_at == lease.leased_at && other.consumer == lease.consumer {
+                let _ = real.backend.renew(&other, duration).await;
+            }
+        }
+        Ok(renewed)
     }
 }

@@ -56,6 +56,14 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
         ],
     },
     faulty! {
+        LaterAttemptsAreNotRenewed: "a renewal after the first attempt leaves the expiry as it is",
+        says: "expires_at less the duration",
+        kills: [
+            "leases::LSE-6::a_later_attempt_is_renewed_like_the_first",
+            "batches::LSE-8::a_batch_of_renewals_answers_with_its_expiry",
+        ],
+    },
+    faulty! {
         RenewalNeverShortens: "a renewal keeps the later expiry",
         says: "expires_at less the duration",
         kills: [
@@ -194,5 +202,16 @@ struct RenewalIsAnAttempt;
 impl Tweak for RenewalIsAnAttempt {
     fn renewed(&self, _: Timestamp, lease: &mut Lease) {
         lease.attempt += 1;
+    }
+}
+
+#[derive(Default)]
+struct LaterAttemptsAreNotRenewed;
+
+impl Tweak for LaterAttemptsAreNotRenewed {
+    fn renewing(&self, now: Timestamp, lease: &Lease, duration: &mut Duration) {
+        if lease.attempt > 1 {
+            *duration = lease.expires_at.saturating_since(now);
+        }
     }
 }

@@ -15,6 +15,25 @@ use crate::tweak::{Claims, Place, Step, Tweak, lock, place_of, void};
 
 pub(in crate::faulty) const FAULTY: &[Faulty] = &[
     faulty! {
+        UsedUpEventsEndTheFetch: "a fetch that finds used-up events looks into no other partition",
+        says: "what a single fetch gives beside partitions that are UsedUp",
+        kills: [
+            "delivery::DLV-3::a_partition_without_work_holds_no_other",
+            "leases::LSE-2::the_attempt_of_a_renewed_lease_is_not_stored",
+            "settling::DLQ-3::an_empty_fetch_leaves_nothing_used_up_in_any_partition",
+        ],
+    },
+    faulty! {
+        FoundUsedUpStaysUsedUp: "a last lease that a fetch found expired is given up on by the next one",
+        says: "no dead letter",
+        kills: ["settling::DLQ-3::a_clock_that_goes_back_keeps_the_last_lease"],
+    },
+    faulty! {
+        FetchGivesUpInOnePartition: "an empty fetch gives up on the used-up events of one partition",
+        says: "the number of dead letters to be 12",
+        kills: ["settling::DLQ-3::an_empty_fetch_leaves_nothing_used_up_in_any_partition"],
+    },
+    faulty! {
         LostLeasesAreReclaimedForEver: "only a retry looks at the attempts",
         says: "no claimable event",
         kills: [
@@ -441,5 +460,104 @@ impl Defect for LostLastLeaseHoldsTheFrontier {
     async fn lag(&self, real: &Real, stream: &StreamName, group: &GroupName) -> Result<Lag> {
         let is_lost = |letter: &DeadLetter| letter.reason == Reason::lease_expired();
         hold_frontiers(real, stream, group, is_lost).await
+    }
+}
+
+#[derive(Default)]
+struct UsedUpEventsEndTheFetch(LastAttempts);
+
+#[async_trait]
+impl Tweak for UsedUpEventsEndTheFetch {
+    fn creating(&self, stream: &StreamName, group: &GroupName, options: &mut GroupOptions) {
+        self.0.maxima.note(stream, group, options);
+    }
+    fn claimed(&self, _: Timestamp, lease: &mut Lease) {
+        self.0.note(lease);
+    }
+    fn renewed(&self, _: Timestamp, lease: &mut Lease) {
+        self.0.note(lease);
+    }
+    async fn before_fetch(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        options: &mut FetchOptions,
+    ) {
+        for lease in self.0.expired(real, stream, group) {
+            let partition = lease.event.partition;
+            let is_selected = options.limit > 0 && options.partitions.contains(partition);
+            let reason = Reason::lease_expired();
+            if is_selected && real.backend.reject(&lease, &reason).await.is_ok() {
+                options.partitions = partition.into();
+            }
+        }
+    }
+}
+
+#[derive(Default)]
+struct FetchGivesUpInOnePartition(LastAttempts);
+
+#[async_trait]
+impl Tweak for FetchGivesUpInOnePartition {
+    fn creating(&self, stream: &StreamName, group: &GroupName, options: &mut GroupOptions) {
+        self.0.maxima.note(stream, group, options);
+    }
+    fn claimed(&self, _: Timestamp, lease: &mut Lease) {
+        self.0.note(lease);
+    }
+    fn renewed(&self, _: Timestamp, lease: &mut Lease) {
+        self.0.note(lease);
+    }
+    async fn before_fetch(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        options: &mut FetchOptions,
+    ) {
+        let lost = self.0.expired(real, stream, group);
+        let first = lost.first().map(|lease| lease.event.partition);
+        for lease in lost
+            .iter()
+            .filter(|lease| Some(lease.event.partition) != first)
+        {
+            if options.limit > 0 {
+                // They wait for the next fetch, as if they were leased a little longer.
+                let _ = real.backend.renew(lease, Default::default()).await;
+            }
+        }
+    }
+}
+
+#[derive(Default)]
+struct FoundUsedUpStaysUsedUp(LastAttempts, Mutex<Vec<Lease>>);
+
+#[async_trait]
+impl Tweak for FoundUsedUpStaysUsedUp {
+    fn creating(&self, stream: &StreamName, group: &GroupName, options: &mut GroupOptions) {
+        self.0.maxima.note(stream, group, options);
+    }
+    fn claimed(&self, _: Timestamp, lease: &mut Lease) {
+        self.0.note(lease);
+    }
+    fn renewed(&self, _: Timestamp, lease: &mut Lease) {
+        self.0.note(lease);
+        lock(&self.1).retain(|found| found.lease_id != lease.lease_id);
+    }
+    async fn before_fetch(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        options: &mut FetchOptions,
+    ) {
+        let found = std::mem::take(&mut *lock(&self.1));
+        for lease in &found {
+            let _ = real.backend.reject(lease, &Reason::lease_expired()).await;
+        }
+        if options.limit > 0 && options.partitions == Partitions::All {
+            *lock(&self.1) = self.0.expired(real, stream, group);
+        }
     }
 }

@@ -274,6 +274,11 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
         ],
     },
     faulty! {
+        FirstDelayOfAnEventIsKept: "an event that waited once waits as long again",
+        says: "one lease, since an event is claimable",
+        kills: ["settling::DLQ-1::the_delay_of_the_last_retry_counts"],
+    },
+    faulty! {
         DelayUnderflows: "a delay is over when the clock is behind the retry",
         says: "no claimable event",
         kills: ["settling::DLQ-1::a_clock_that_goes_back_ends_no_delay"],
@@ -523,5 +528,17 @@ impl Defect for EveryFailureIsADeadLetter {
         let mut dead = real.backend.dead_letters(stream, group, options).await?;
         dead.extend(lock(&self.0).iter().cloned());
         Ok(dead)
+    }
+}
+
+#[derive(Default)]
+struct FirstDelayOfAnEventIsKept(Mutex<HashMap<Place, RetryDelay>>);
+
+impl Tweak for FirstDelayOfAnEventIsKept {
+    fn retrying(&self, _: Timestamp, lease: &Lease, options: &mut RetryOptions) {
+        if options.delay != RetryDelay::NONE {
+            let mut delays = lock(&self.0);
+            options.delay = *delays.entry(place_of(lease)).or_insert(options.delay);
+        }
     }
 }
