@@ -88,7 +88,8 @@ impl Store {
         let now = self.now();
         let mut events = prepare(stream, count, events, now)?;
         if events.is_empty() {
-            return Ok(events);
+            // Nothing to do; but whether the store is reached comes first (ERR-6).
+            return self.ping().await.map(|()| events);
         }
         let columns = Columns::of(&events);
         columns.check_size()?;

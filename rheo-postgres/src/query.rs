@@ -123,7 +123,8 @@ impl Store {
             .transpose()?;
         let limit = query.limit();
         if limit == 0 {
-            return Ok(Page::default());
+            // Nothing to do; but whether the store is reached comes first (ERR-6).
+            return self.ping().await.map(|()| Page::default());
         }
         let (first, last) = match query.partition {
             Some(partition) => (partition.number(), partition.number()),
