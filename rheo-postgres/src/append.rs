@@ -141,7 +141,7 @@ impl Store {
         deadline: Instant,
     ) -> Vec<Result<Event>> {
         let together = events.len();
-        let alone = match together {
+        let mut lower = match together {
             1 => Vec::new(),
             _ => events.clone(),
         };
@@ -151,14 +151,13 @@ impl Store {
                 vec![Err(error); together]
             }
             Err(error) if together == 1 => vec![Err(error)],
-            // One of them was refused, and with it all: now each for itself.
+            // One of them was refused, and with it all: now half of them, so that it takes few
+            // statements to find which.
             Err(_) => {
-                let mut results = Vec::with_capacity(together);
-                for event in alone {
-                    let appended = self.append(stream, count, vec![event], deadline).await;
-                    results.push(appended.and_then(only));
-                }
-                results
+                let upper = lower.split_off(together / 2);
+                let lower = Box::pin(self.append_each(stream, count, lower, deadline)).await;
+                let upper = Box::pin(self.append_each(stream, count, upper, deadline)).await;
+                lower.into_iter().chain(upper).collect()
             }
         }
     }
