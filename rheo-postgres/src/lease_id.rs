@@ -59,7 +59,7 @@ fn masked(token: Uuid, first: i64, partition: u32, sequence: i64) -> Uuid {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use rheo_core::{
         ConsumerId, Event, EventId, EventType, GroupName, JsonObject, Partition, Sequence,
         StreamName, Timestamp,
@@ -67,7 +67,12 @@ mod tests {
 
     use super::*;
 
-    fn lease(id: LeaseId) -> Lease {
+    /// Of event 8 in partition 3.
+    pub(crate) fn lease(claimed: Claimed) -> Lease {
+        with_id(claimed.lease_id(3, 8))
+    }
+
+    fn with_id(id: LeaseId) -> Lease {
         Lease {
             event: Event {
                 id: EventId::new(Uuid::nil()),
@@ -95,9 +100,9 @@ mod tests {
         for first in [0, 7, i64::MAX] {
             let token = Uuid::new_v4();
             let claimed = Claimed { first, token };
-            assert_eq!(Claimed::of(&lease(claimed.lease_id(3, 8))), Some(claimed));
-            assert_eq!(Claimed::of(&lease(claimed.lease_id(2, 8))), None);
-            assert_eq!(Claimed::of(&lease(claimed.lease_id(3, 9))), None);
+            assert_eq!(Claimed::of(&lease(claimed)), Some(claimed));
+            assert_eq!(Claimed::of(&with_id(claimed.lease_id(2, 8))), None);
+            assert_eq!(Claimed::of(&with_id(claimed.lease_id(3, 9))), None);
         }
     }
 
@@ -114,7 +119,7 @@ mod tests {
         let token = Uuid::new_v4();
         let id = Claimed { first: 7, token }.lease_id(3, 8);
         let forged = LeaseId::new(id.as_str().replace("-7-3-8", "-0-3-8"));
-        let read = Claimed::of(&lease(forged)).expect("it has the form of an id");
+        let read = Claimed::of(&with_id(forged)).expect("it has the form of an id");
         assert_ne!(read.token, token);
     }
 }

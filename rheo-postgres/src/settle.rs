@@ -229,7 +229,8 @@ impl Store {
 }
 
 /// Leases as they go out: those of one stream, group, partition and claim together, in an order that
-/// is the same for everybody.
+/// is the same for everybody. In a partition, events with a row of their own come last: a replay and
+/// a reset, too, lock claims before deliveries.
 #[derive(Debug, Default)]
 struct Chunks {
     streams: Vec<String>,
@@ -253,7 +254,7 @@ struct Member {
 impl Chunks {
     /// Leaves out what is no lease of this backend.
     fn of(leases: &[Lease]) -> Self {
-        type Key<'a> = (&'a StreamName, &'a GroupName, i32, Claimed);
+        type Key<'a> = (&'a StreamName, &'a GroupName, i32, bool, Claimed);
         let mut sorted: BTreeMap<Key<'_>, Vec<Member>> = BTreeMap::new();
         for (index, lease) in leases.iter().enumerate() {
             let event = &lease.event;
@@ -261,7 +262,8 @@ impl Chunks {
                 && let Ok(partition) = i32::try_from(event.partition.number())
                 && event.sequence < Sequence::MAX
             {
-                let key = (&event.stream, &lease.group, partition, claimed);
+                let has_own_row = claimed.first == 0;
+                let key = (&event.stream, &lease.group, partition, has_own_row, claimed);
                 sorted.entry(key).or_default().push(Member {
                     sequence: event.sequence.as_i64(),
                     index,
@@ -270,7 +272,7 @@ impl Chunks {
             }
         }
         let mut chunks = Self::default();
-        for ((stream, group, partition, claimed), mut members) in sorted {
+        for ((stream, group, partition, _, claimed), mut members) in sorted {
             members.sort_unstable();
             for i in 1..members.len() {
                 members[i].is_repeated = members[i].sequence == members[i - 1].sequence;
@@ -315,6 +317,14 @@ fn multirange(members: &[Member]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lease_id::tests::lease;
+
+    #[test]
+    fn what_has_a_row_of_its_own_comes_last() {
+        let token = Uuid::new_v4();
+        let leases = [0, 7, 1].map(|first| lease(Claimed { first, token }));
+        assert_eq!(Chunks::of(&leases).firsts, [1, 7, 0]);
+    }
 
     #[test]
     fn neighbours_are_one_range() {
