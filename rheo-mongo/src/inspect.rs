@@ -43,7 +43,8 @@ impl Store {
         let deadline = self.deadline();
         let stream = self.stream(deadline, name).await?;
         if options.limit == 0 {
-            return Ok(Vec::new());
+            // Nothing to do; but whether the store is reached comes first (ERR-6).
+            return self.ping().await.map(|()| Vec::new());
         }
         let after = options.after.as_ref().map_or("", |name| name.as_str());
         // The next character after the dot that ends the stream's part of the key.
