@@ -59,12 +59,15 @@ impl Store {
     }
 
     /// Looks a stream up; `operation` is what it is for, and must be one that only reads.
-    pub(crate) async fn find_stream(&self, stream: &StreamName) -> Result<StreamRow> {
+    pub(crate) async fn find_stream(
+        &self,
+        deadline: Instant,
+        stream: &StreamName,
+    ) -> Result<StreamRow> {
         let subject = Subject::of_stream(stream);
+        let bind = |statement: Statement| statement.bind(stream.as_str().to_owned());
         let row = self
-            .row(Operation::Read, &subject, FIND_STREAM, |statement| {
-                statement.bind(stream.as_str().to_owned())
-            })
+            .row_until(deadline, Operation::Read, &subject, FIND_STREAM, bind)
             .await?;
         Ok(StreamRow {
             stream_id: column(&row, "stream_id")?,

@@ -8,6 +8,7 @@
 use rheo_core::{
     Cursor, Direction, OrderBy, Page, Position, Query, Result, Sequence, StreamName, Timestamp,
 };
+use tokio::time::Instant;
 
 use crate::append::StreamRow;
 use crate::error::Subject;
@@ -109,6 +110,7 @@ struct Behind {
 impl Store {
     pub(crate) async fn query(
         &self,
+        deadline: Instant,
         stream: &StreamName,
         found: StreamRow,
         query: &Query,
@@ -136,7 +138,8 @@ impl Store {
             (!fields.is_empty()).then(|| Jsonb::of(fields))
         };
         let rows = self
-            .rows(
+            .rows_until(
+                deadline,
                 rheo_core::Operation::Query,
                 &Subject::of_stream(stream),
                 text(query),

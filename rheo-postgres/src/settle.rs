@@ -86,7 +86,7 @@ impl Store {
                 .await;
             return results.into_iter().next().unwrap_or(Err(Error::StaleLease));
         }
-        match self.is_current(lease).await? {
+        match self.is_current(lease, deadline).await? {
             true => Err(Error::ReceiptMismatch),
             false => Err(Error::StaleLease),
         }
@@ -201,7 +201,7 @@ impl Store {
         .await
     }
 
-    async fn is_current(&self, lease: &Lease) -> Result<bool> {
+    async fn is_current(&self, lease: &Lease, deadline: Instant) -> Result<bool> {
         let (Some(claimed), Ok(partition)) = (
             Claimed::of(lease),
             i32::try_from(lease.event.partition.number()),
@@ -209,7 +209,8 @@ impl Store {
             return Ok(false);
         };
         let row = self
-            .row(
+            .row_until(
+                deadline,
                 Operation::Ping,
                 &Subject::default(),
                 IS_CURRENT,

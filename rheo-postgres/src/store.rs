@@ -187,15 +187,18 @@ impl Store {
         }
     }
 
-    /// As [`rows`](Self::rows), for a statement that gives exactly one.
-    pub(crate) async fn row(
+    /// As [`rows_until`](Self::rows_until), for a statement that gives exactly one.
+    pub(crate) async fn row_until(
         &self,
+        deadline: Instant,
         operation: Operation,
         subject: &Subject<'_>,
         sql: &'static str,
         bind: impl FnMut(Statement) -> Statement,
     ) -> Result<PgRow> {
-        let rows = self.rows(operation, subject, sql, bind).await?;
+        let rows = self
+            .rows_until(deadline, operation, subject, sql, bind)
+            .await?;
         let one = rows.into_iter().next().ok_or(sqlx::Error::RowNotFound);
         one.map_err(|error| portable(&error, Stage::SentRead, subject))
     }

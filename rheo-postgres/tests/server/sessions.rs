@@ -278,6 +278,40 @@ async fn a_full_pool_is_waited_for_as_long_as_was_said() {
     bed.drop().await;
 }
 
+/// ERR-4: also on a handle that has to look up the stream first.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_slow_statements_have_the_time_of_one_operation() {
+    let bed = Bed::new().await;
+    begin(&*bed.backend(|config| config)).await;
+    let patience = Duration::from_secs(1);
+    let [appending, querying] =
+        [(); 2].map(|()| bed.backend(|config| config.with_operation_timeout(patience)));
+    for backend in [&appending, &querying] {
+        backend.ping().await.expect("answered");
+    }
+    let (mut streams, mut events) = (bed.connection().await, bed.connection().await);
+    for (connection, table) in [(&mut streams, "streams"), (&mut events, "events")] {
+        let lock = bed.sql(&format!("BEGIN; LOCK TABLE {{schema}}.{table}"));
+        let locked = connection.execute(sqlx::raw_sql(lock)).await;
+        locked.expect("locked");
+    }
+    let stream = stream();
+    let in_time = patience + patience / 3;
+    let query = Query::new();
+    let (appended, queried, ()) = tokio::join!(
+        tokio::time::timeout(in_time, appending.append(&stream, new_event())),
+        tokio::time::timeout(in_time, querying.query(&stream, &query)),
+        async {
+            sleep(patience * 7 / 10).await;
+            streams.execute("COMMIT").await.expect("unlocked");
+        },
+    );
+    appended.expect("in time").expect_err("locked");
+    queried.expect("in time").expect_err("locked");
+    events.execute("COMMIT").await.expect("unlocked");
+    bed.drop().await;
+}
+
 /// Where the server ended one session, the others are looked at before use: else each write on one of
 /// them would be ambiguous.
 #[tokio::test(flavor = "multi_thread")]
