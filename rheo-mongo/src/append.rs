@@ -88,7 +88,7 @@ impl Appends {
         let pending = prepare(&stream, events)?;
         if pending.events.is_empty() {
             // Nothing to do; but whether the store is reached comes first (ERR-6).
-            return store.ping().await.map(|()| Vec::new());
+            return store.ping(deadline).await.map(|()| Vec::new());
         }
         let (store, stream_id) = (Arc::clone(store), stream.id.clone());
         let send = move |pending, deadline| {

@@ -71,7 +71,7 @@ impl Changes {
         let mut leases = Vec::new();
         if limit == 0 || selected.is_empty() {
             // Nothing to do; but whether the store is reached comes first (ERR-6).
-            return store.ping().await.map(|()| leases);
+            return store.ping(deadline).await.map(|()| leases);
         }
         let selection = (group.id.clone(), selected);
         let mut is_surveyed = false;

@@ -29,7 +29,7 @@ impl Store {
         stream.count.check("partition", options.partition)?;
         if options.limit == 0 {
             // Nothing to do; but whether the store is reached comes first (ERR-6).
-            return self.ping().await.map(|()| Vec::new());
+            return self.ping(deadline).await.map(|()| Vec::new());
         }
         let mut events = Vec::new();
         let mut after = options.after;

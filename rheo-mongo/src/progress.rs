@@ -174,7 +174,7 @@ impl Changes {
     ) -> Result<()> {
         if ops.is_empty() {
             // Nothing to do; but whether the store is reached comes first (ERR-6).
-            return store.ping().await;
+            return store.ping(deadline).await;
         }
         let (changes, store) = (Arc::clone(self), Arc::clone(store));
         let all = async move {

@@ -36,7 +36,7 @@ impl Store {
         let limit = query.limit() as usize;
         if limit == 0 {
             // Nothing to do; but whether the store is reached comes first (ERR-6).
-            return self.ping().await.map(|()| Page::default());
+            return self.ping(deadline).await.map(|()| Page::default());
         }
         let mut found = Matching {
             query,

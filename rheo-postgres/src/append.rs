@@ -93,7 +93,7 @@ impl Store {
         let mut events = prepare(stream, count, events, now)?;
         if events.is_empty() {
             // Nothing to do; but whether the store is reached comes first (ERR-6).
-            return self.ping().await.map(|()| events);
+            return self.ping(deadline).await.map(|()| events);
         }
         let columns = Columns::of(&events);
         columns.check_size(&events, MAX_BATCH_BYTES)?;

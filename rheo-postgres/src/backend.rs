@@ -169,11 +169,14 @@ impl Backend for PostgresBackend {
 
     async fn ensure_indexes(&self) -> Result<()> {
         let script = migrations::script(&self.store.settings.schema);
-        self.store.script(Operation::EnsureIndexes, script).await
+        let deadline = self.store.deadline();
+        self.store
+            .script(deadline, Operation::EnsureIndexes, script)
+            .await
     }
 
     async fn ping(&self) -> Result<()> {
-        self.store.ping().await
+        self.store.ping(self.store.deadline()).await
     }
 
     async fn create_stream(&self, stream: &StreamName, options: &StreamOptions) -> Result<()> {

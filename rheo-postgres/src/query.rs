@@ -126,7 +126,7 @@ impl Store {
         let limit = query.limit();
         if limit == 0 {
             // Nothing to do; but whether the store is reached comes first (ERR-6).
-            return self.ping().await.map(|()| Page::default());
+            return self.ping(deadline).await.map(|()| Page::default());
         }
         let (first, last) = match query.partition {
             Some(partition) => (partition.number(), partition.number()),

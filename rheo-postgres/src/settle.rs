@@ -101,7 +101,7 @@ impl Store {
         let chunks = Chunks::of(leases);
         if chunks.is_empty() && !leases.is_empty() {
             // No lease of this backend; but whether it is reached comes first (ERR-6).
-            let refusal = self.ping().await.err().unwrap_or(Error::StaleLease);
+            let refusal = self.ping(deadline).await.err().unwrap_or(Error::StaleLease);
             return leases.iter().map(|_| Err(refusal.clone())).collect();
         }
         let now = self.now();

@@ -204,10 +204,14 @@ impl Store {
     }
 
     /// Sends a script that is not prepared.
-    pub(crate) async fn script(&self, operation: Operation, script: String) -> Result<()> {
+    pub(crate) async fn script(
+        &self,
+        deadline: Instant,
+        operation: Operation,
+        script: String,
+    ) -> Result<()> {
         self.check_open()?;
         let subject = Subject::default();
-        let deadline = self.deadline();
         let mut connection = self.acquire(deadline, &subject).await?;
         let stage = match operation.writes() {
             true => Stage::SentWrite,
@@ -231,8 +235,10 @@ impl Store {
     }
 
     /// Whether the server answers (ERR-9).
-    pub(crate) async fn ping(&self) -> Result<()> {
-        let answer = self.script(Operation::Ping, "SELECT 1".to_owned()).await;
+    pub(crate) async fn ping(&self, deadline: Instant) -> Result<()> {
+        let answer = self
+            .script(deadline, Operation::Ping, "SELECT 1".to_owned())
+            .await;
         answer.map_err(|error| match error {
             Error::Failed(cause) => Error::BackendUnavailable(cause),
             other => other,
