@@ -48,6 +48,35 @@ async fn a_stale_settle_under_way_delays_no_fetch() {
     bed.drop().await;
 }
 
+/// CST-1: what is acked while a lower lease is held leaves nothing behind.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lease_that_is_held_keeps_no_other_claims() {
+    let bed = Bed::new().await;
+    let backend = bed.backend(|config| config);
+    begin(&backend).await;
+    append(&backend).await;
+    let held = fetch(&backend).await;
+    let mut connection = bed.connection().await;
+    for _ in 0..20 {
+        append(&backend).await;
+        for acked in backend.ack_batch(&fetch(&backend).await).await {
+            acked.expect("acked");
+        }
+        let count = bed.sql("SELECT count(*) FROM {schema}.claims");
+        let claims: i64 = sqlx::query_scalar(count)
+            .fetch_one(&mut connection)
+            .await
+            .expect("counted");
+        assert_eq!(claims, 2, "the one that is held, and the last");
+    }
+    for acked in backend.ack_batch(&held).await {
+        acked.expect("acked");
+    }
+    let lag = backend.lag(&stream(), &group()).await.expect("known");
+    assert_eq!(lag.total(), 0);
+    bed.drop().await;
+}
+
 async fn begin(backend: &PostgresBackend) {
     let made = backend
         .create_stream(&stream(), &StreamOptions::new())
