@@ -87,7 +87,8 @@ impl Appends {
         let stream = store.stream(deadline, name).await?;
         let pending = prepare(&stream, events)?;
         if pending.events.is_empty() {
-            return Ok(Vec::new());
+            // Nothing to do; but whether the store is reached comes first (ERR-6).
+            return store.ping(deadline).await.map(|()| Vec::new());
         }
         let (store, stream_id) = (Arc::clone(store), stream.id.clone());
         let send = move |pending, deadline| {

@@ -123,7 +123,7 @@ impl Backend for MongoBackend {
     }
 
     async fn ping(&self) -> Result<()> {
-        self.store.ping().await
+        self.store.ping(self.store.deadline()).await
     }
 
     async fn create_stream(&self, stream: &StreamName, options: &StreamOptions) -> Result<()> {

@@ -70,7 +70,8 @@ impl Changes {
         let limit = u64::from(options.limit).min(MOST);
         let mut leases = Vec::new();
         if limit == 0 || selected.is_empty() {
-            return Ok(leases);
+            // Nothing to do; but whether the store is reached comes first (ERR-6).
+            return store.ping(deadline).await.map(|()| leases);
         }
         let selection = (group.id.clone(), selected);
         let mut is_surveyed = false;

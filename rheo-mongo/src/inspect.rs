@@ -13,9 +13,10 @@ impl Store {
         &self,
         options: &ListOptions<StreamName>,
     ) -> Result<Vec<StreamInfo>> {
+        let deadline = self.deadline();
         if options.limit == 0 {
             // To the server, no limit is no bound.
-            return self.ping().await.map(|()| Vec::new());
+            return self.ping(deadline).await.map(|()| Vec::new());
         }
         // Below every name: none is empty.
         let after = options.after.as_ref().map_or("", |name| name.as_str());
@@ -24,7 +25,7 @@ impl Store {
             .find(doc! { "_id": { "$gt": after } })
             .sort(doc! { "_id": 1 })
             .limit(i64::from(options.limit));
-        let found = self.all(self.deadline(), find).await?;
+        let found = self.all(deadline, find).await?;
         let info = |document| {
             let stream = stream(&document)?;
             Ok(StreamInfo {
@@ -43,7 +44,8 @@ impl Store {
         let deadline = self.deadline();
         let stream = self.stream(deadline, name).await?;
         if options.limit == 0 {
-            return Ok(Vec::new());
+            // Nothing to do; but whether the store is reached comes first (ERR-6).
+            return self.ping(deadline).await.map(|()| Vec::new());
         }
         let after = options.after.as_ref().map_or("", |name| name.as_str());
         // The next character after the dot that ends the stream's part of the key.

@@ -27,6 +27,10 @@ impl Store {
         let deadline = self.deadline();
         let stream = self.stream(deadline, name).await?;
         stream.count.check("partition", options.partition)?;
+        if options.limit == 0 {
+            // Nothing to do; but whether the store is reached comes first (ERR-6).
+            return self.ping(deadline).await.map(|()| Vec::new());
+        }
         let mut events = Vec::new();
         let mut after = options.after;
         while events.len() < options.limit as usize {

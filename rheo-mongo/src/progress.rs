@@ -172,6 +172,10 @@ impl Changes {
         group: Group,
         ops: Vec<(Partition, Op)>,
     ) -> Result<()> {
+        if ops.is_empty() {
+            // Nothing to do; but whether the store is reached comes first (ERR-6).
+            return store.ping(deadline).await;
+        }
         let (changes, store) = (Arc::clone(self), Arc::clone(store));
         let all = async move {
             let each = stream::iter(ops).map(|(partition, op)| {

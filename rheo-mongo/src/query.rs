@@ -35,7 +35,8 @@ impl Store {
             .transpose()?;
         let limit = query.limit() as usize;
         if limit == 0 {
-            return Ok(Page::default());
+            // Nothing to do; but whether the store is reached comes first (ERR-6).
+            return self.ping(deadline).await.map(|()| Page::default());
         }
         let mut found = Matching {
             query,

@@ -262,9 +262,9 @@ impl Store {
     // What there is
 
     /// Whether the server answers (ERR-9).
-    pub(crate) async fn ping(&self) -> Result<()> {
+    pub(crate) async fn ping(&self, deadline: Instant) -> Result<()> {
         let ping = self.database.run_command(doc! { "ping": 1 });
-        let answer = self.read(self.deadline(), ping).await;
+        let answer = self.read(deadline, ping).await;
         answer.map(drop).map_err(|error| match error {
             Error::Failed(cause) => Error::BackendUnavailable(cause),
             other => other,

@@ -97,6 +97,17 @@ BEGIN
     DELETE FROM {schema}.claims c
     WHERE c.group_id = p_group_id AND c.partition = p_partition
         AND c.first >= v_at.floor AND c.first < v_at.low;
+    -- Above what is open, only the last one before can have nothing open, and by a race the one below
+    -- it: the others went with their last ack. Else a lease that is held for long would keep them all.
+    IF v_at.low < v_first THEN
+        DELETE FROM {schema}.claims c
+        WHERE c.group_id = p_group_id AND c.partition = p_partition AND isempty(c.open)
+            AND c.first < v_first
+            AND c.first >= coalesce((SELECT below.first FROM {schema}.claims below
+                WHERE below.group_id = p_group_id AND below.partition = p_partition
+                    AND below.first < v_at.top
+                ORDER BY below.first DESC LIMIT 1), v_at.top);
+    END IF;
     RETURN QUERY SELECT e.partition, e.sequence, e.event_id, e.event_type, e.key, e.payload,
         e.metadata, e.timestamp, 1, v_first
     FROM {schema}.events e

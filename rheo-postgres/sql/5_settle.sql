@@ -28,7 +28,8 @@ BEGIN
     RETURN FOUND;
 END $$;
 
--- Gives current leases of a claim rows of their own, with the same token and expiry.
+-- Gives current leases of a claim rows of their own, with the same token and expiry. A claim that has
+-- none of them is not locked: a fetch that removes it would wait.
 CREATE FUNCTION {schema}.set_apart(
     p_group_id bigint, p_partition integer, p_first bigint, p_token uuid, p_wanted int8multirange
 ) RETURNS void LANGUAGE plpgsql AS $$
@@ -38,9 +39,9 @@ DECLARE
 BEGIN
     SELECT c.open * p_wanted, c.expires_at INTO v_open, v_expires_at FROM {schema}.claims c
     WHERE c.group_id = p_group_id AND c.partition = p_partition AND c.first = p_first
-        AND c.token = p_token
+        AND c.token = p_token AND c.open && p_wanted
     FOR UPDATE;
-    IF NOT FOUND OR isempty(v_open) THEN
+    IF NOT FOUND THEN
         RETURN;
     END IF;
     PERFORM {schema}.take_out(p_group_id, p_partition, p_first, p_token, v_open);

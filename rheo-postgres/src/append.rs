@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use rheo_core::{
-    Error, Event, EventId, Existing, NewEvent, Operation, Partition, PartitionCount, ReadOptions,
-    Result, Sequence, StreamName, StreamOptions, Timestamp,
+    Error, Event, EventId, Existing, JsonObject, NewEvent, Operation, Partition, PartitionCount,
+    ReadOptions, Result, Sequence, StreamName, StreamOptions, Timestamp,
 };
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -14,8 +14,9 @@ use crate::json::Jsonb;
 use crate::row::{self, column, small};
 use crate::store::{Statement, Store};
 
-/// The most bytes of JSON in a batch: it goes out as one message, and a message has less than 1 GiB.
-pub(crate) const MAX_BATCH_BYTES: usize = 256 * 1024 * 1024;
+/// The most bytes of JSON in a batch: in the server all of it is one array, which has less than 1 GiB,
+/// and as `jsonb` a list of small numbers is six times as long as its text.
+pub(crate) const MAX_BATCH_BYTES: usize = 64 * 1024 * 1024;
 
 /// A stream as the store knows it. Neither changes as long as the stream is there.
 #[derive(Debug, Clone, Copy)]
@@ -58,12 +59,15 @@ impl Store {
     }
 
     /// Looks a stream up; `operation` is what it is for, and must be one that only reads.
-    pub(crate) async fn find_stream(&self, stream: &StreamName) -> Result<StreamRow> {
+    pub(crate) async fn find_stream(
+        &self,
+        deadline: Instant,
+        stream: &StreamName,
+    ) -> Result<StreamRow> {
         let subject = Subject::of_stream(stream);
+        let bind = |statement: Statement| statement.bind(stream.as_str().to_owned());
         let row = self
-            .row(Operation::Read, &subject, FIND_STREAM, |statement| {
-                statement.bind(stream.as_str().to_owned())
-            })
+            .row_until(deadline, Operation::Read, &subject, FIND_STREAM, bind)
             .await?;
         Ok(StreamRow {
             stream_id: column(&row, "stream_id")?,
@@ -88,10 +92,11 @@ impl Store {
         let now = self.now();
         let mut events = prepare(stream, count, events, now)?;
         if events.is_empty() {
-            return Ok(events);
+            // Nothing to do; but whether the store is reached comes first (ERR-6).
+            return self.ping(deadline).await.map(|()| events);
         }
         let columns = Columns::of(&events);
-        columns.check_size()?;
+        columns.check_size(&events, MAX_BATCH_BYTES)?;
         let mut columns = Some(columns);
         let given: Vec<EventId> = given.into_iter().collect();
         let subject = Subject {
@@ -140,7 +145,7 @@ impl Store {
         deadline: Instant,
     ) -> Vec<Result<Event>> {
         let together = events.len();
-        let alone = match together {
+        let mut lower = match together {
             1 => Vec::new(),
             _ => events.clone(),
         };
@@ -150,14 +155,13 @@ impl Store {
                 vec![Err(error); together]
             }
             Err(error) if together == 1 => vec![Err(error)],
-            // One of them was refused, and with it all: now each for itself.
+            // One of them was refused, and with it all: now half of them, so that it takes few
+            // statements to find which.
             Err(_) => {
-                let mut results = Vec::with_capacity(together);
-                for event in alone {
-                    let appended = self.append(stream, count, vec![event], deadline).await;
-                    results.push(appended.and_then(only));
-                }
-                results
+                let upper = lower.split_off(together / 2);
+                let lower = Box::pin(self.append_each(stream, count, lower, deadline)).await;
+                let upper = Box::pin(self.append_each(stream, count, upper, deadline)).await;
+                lower.into_iter().chain(upper).collect()
             }
         }
     }
@@ -227,16 +231,42 @@ impl Columns {
         columns
     }
 
-    fn check_size(&self) -> Result<()> {
+    fn check_size(&self, events: &[Event], most: usize) -> Result<()> {
         let json = self.payloads.iter().chain(&self.metadata);
-        let bytes: usize = json.map(Jsonb::len).sum();
-        if bytes <= MAX_BATCH_BYTES {
+        if json.map(Jsonb::len).sum::<usize>() <= most {
+            return Ok(());
+        }
+        // What is sent may be longer than the compact JSON that the limit is about, never shorter.
+        let json = events.iter().flat_map(|e| [&e.payload, &e.metadata]);
+        let bytes: usize = json.map(JsonObject::byte_len).sum();
+        if bytes <= most {
             return Ok(());
         }
         Err(Error::invalid(
             "events",
             format_args!("{bytes} bytes of JSON"),
-            format!("at most {MAX_BATCH_BYTES} bytes in a batch on this backend"),
+            format!("at most {most} bytes in a batch on this backend"),
         ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_batch_has_a_limit_of_compact_json() -> Result<()> {
+        // Four times as long when it is sent.
+        let payload = json!({"a": vec![1e19; 100]});
+        let event = NewEvent::new("t", payload)?;
+        let bytes = 3 * (event.payload.byte_len() + event.metadata.byte_len());
+        let (stream, one) = (StreamName::new("s")?, PartitionCount::new(1)?);
+        let events = prepare(&stream, one, vec![event; 3], Timestamp::MIN)?;
+        let columns = Columns::of(&events);
+        assert_eq!(columns.check_size(&events, bytes), Ok(()));
+        assert!(columns.check_size(&events, bytes - 1).is_err());
+        Ok(())
     }
 }

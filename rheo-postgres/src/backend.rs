@@ -12,6 +12,7 @@ use rheo_core::{
     StreamOptions, Wakeup, async_trait,
 };
 use sqlx::PgPool;
+use tokio::time::Instant;
 
 use crate::append::{MAX_BATCH_BYTES, StreamRow, only};
 use crate::coalesce::{Asked, Coalescer};
@@ -83,12 +84,12 @@ impl PostgresBackend {
         }
     }
 
-    async fn stream(&self, stream: &StreamName) -> Result<StreamRow> {
+    async fn stream(&self, deadline: Instant, stream: &StreamName) -> Result<StreamRow> {
         self.store.check_open()?;
         if let Some(found) = lock(&self.streams).get(stream) {
             return Ok(*found);
         }
-        let found = self.store.find_stream(stream).await?;
+        let found = self.store.find_stream(deadline, stream).await?;
         remember(&self.streams, stream.clone(), found);
         Ok(found)
     }
@@ -168,11 +169,14 @@ impl Backend for PostgresBackend {
 
     async fn ensure_indexes(&self) -> Result<()> {
         let script = migrations::script(&self.store.settings.schema);
-        self.store.script(Operation::EnsureIndexes, script).await
+        let deadline = self.store.deadline();
+        self.store
+            .script(deadline, Operation::EnsureIndexes, script)
+            .await
     }
 
     async fn ping(&self) -> Result<()> {
-        self.store.ping().await
+        self.store.ping(self.store.deadline()).await
     }
 
     async fn create_stream(&self, stream: &StreamName, options: &StreamOptions) -> Result<()> {
@@ -192,17 +196,17 @@ impl Backend for PostgresBackend {
         if !self.store.settings.coalescing {
             return self.append_batch(stream, vec![event]).await.and_then(only);
         }
-        let count = self.stream(stream).await?.partition_count;
+        let deadline = self.store.deadline();
+        let count = self.stream(deadline, stream).await?.partition_count;
         event.route(count)?;
         let (store, name) = (Arc::clone(&self.store), stream.clone());
         let send = move |events, deadline| {
             let (store, name) = (Arc::clone(&store), name.clone());
             async move { store.append_each(&name, count, events, deadline).await }
         };
-        let patience = self.store.settings.operation_timeout;
         let asked = self
             .appends
-            .ask(stream.clone(), event, patience, send)
+            .ask(stream.clone(), event, deadline, send)
             .await;
         let event = answer(asked)?;
         self.wakeups.tell(stream);
@@ -211,7 +215,7 @@ impl Backend for PostgresBackend {
 
     async fn append_batch(&self, stream: &StreamName, events: Vec<NewEvent>) -> Result<Vec<Event>> {
         let deadline = self.store.deadline();
-        let count = self.stream(stream).await?.partition_count;
+        let count = self.stream(deadline, stream).await?.partition_count;
         let events = self.store.append(stream, count, events, deadline).await?;
         self.wakeups.tell(stream);
         Ok(events)
@@ -222,8 +226,9 @@ impl Backend for PostgresBackend {
     }
 
     async fn query(&self, stream: &StreamName, query: &Query) -> Result<Page> {
-        let found = self.stream(stream).await?;
-        self.store.query(stream, found, query).await
+        let deadline = self.store.deadline();
+        let found = self.stream(deadline, stream).await?;
+        self.store.query(deadline, stream, found, query).await
     }
 
     async fn fetch(
@@ -257,9 +262,9 @@ impl Backend for PostgresBackend {
             let store = Arc::clone(&store);
             async move { store.settle(&leases, Settle::Ack, deadline).await }
         };
-        let patience = self.store.settings.operation_timeout;
+        let deadline = self.store.deadline();
         let key = lease.event.stream.clone();
-        let asked = self.acks.ask(key, lease.clone(), patience, send).await;
+        let asked = self.acks.ask(key, lease.clone(), deadline, send).await;
         answer(asked).map(drop)
     }
 

@@ -9,7 +9,6 @@ use std::collections::hash_map::Entry;
 use std::hash::Hash;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
@@ -65,14 +64,14 @@ where
         &self,
         key: Key,
         request: Request,
-        patience: Duration,
+        deadline: Instant,
         send: Send,
     ) -> Asked<Answer>
     where
         Send: Fn(Vec<Request>, Instant) -> Sent + std::marker::Send + 'static,
         Sent: Future<Output = Vec<Answer>> + std::marker::Send,
     {
-        let deadline = Instant::now() + patience;
+        let patience = deadline.saturating_duration_since(Instant::now());
         let is_sent = Arc::new(AtomicBool::new(false));
         let (sender, mut answer) = oneshot::channel();
         let waiting = Waiting {
@@ -83,9 +82,13 @@ where
             answer: sender,
         };
         if self.enqueue(&key, waiting) {
-            let queues = Arc::clone(&self.queues);
+            let mut sending = Sending {
+                queues: Arc::clone(&self.queues),
+                key,
+                is_idle: false,
+            };
             tokio::spawn(async move {
-                while let Some(batch) = next(&queues, &key) {
+                while let Some(batch) = sending.next() {
                     let Some(deadline) = batch.iter().map(|waiting| waiting.deadline).min() else {
                         continue;
                     };
@@ -127,26 +130,43 @@ where
     }
 }
 
-/// What waits now, less those who went away; with nothing there, the key is idle again.
-fn next<Key: Eq + Hash, Request, Answer>(
-    queues: &Queues<Key, Request, Answer>,
-    key: &Key,
-) -> Option<Vec<Waiting<Request, Answer>>> {
-    let mut batch = {
-        let mut queues = lock(queues);
-        let queue = queues.get_mut(key)?;
-        if queue.is_empty() {
-            queues.remove(key);
-            return None;
+/// The right to send for a key; given back when it is dropped, whatever ends the task.
+struct Sending<Key: Eq + Hash, Request, Answer> {
+    queues: Arc<Queues<Key, Request, Answer>>,
+    key: Key,
+    /// Whether it was given back already, so that another task may have it.
+    is_idle: bool,
+}
+
+impl<Key: Eq + Hash, Request, Answer> Sending<Key, Request, Answer> {
+    /// What waits now, less those who went away; with nothing there, the key is idle again.
+    fn next(&mut self) -> Option<Vec<Waiting<Request, Answer>>> {
+        let mut batch = {
+            let mut queues = lock(&self.queues);
+            let queue = queues.get_mut(&self.key)?;
+            if queue.is_empty() {
+                queues.remove(&self.key);
+                self.is_idle = true;
+                return None;
+            }
+            let rest = queue.split_off(queue.len().min(MOST_TOGETHER));
+            std::mem::replace(queue, rest)
+        };
+        batch.retain(|waiting| {
+            waiting.is_sent.store(true, Ordering::SeqCst);
+            !waiting.answer.is_closed()
+        });
+        Some(batch)
+    }
+}
+
+impl<Key: Eq + Hash, Request, Answer> Drop for Sending<Key, Request, Answer> {
+    fn drop(&mut self) {
+        // Only a task that was stopped, or panicked, still has it.
+        if !self.is_idle {
+            lock(&self.queues).remove(&self.key);
         }
-        let rest = queue.split_off(queue.len().min(MOST_TOGETHER));
-        std::mem::replace(queue, rest)
-    };
-    batch.retain(|waiting| {
-        waiting.is_sent.store(true, Ordering::SeqCst);
-        !waiting.answer.is_closed()
-    });
-    Some(batch)
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -155,11 +175,17 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use futures_util::future::join_all;
 
     use super::*;
 
     const PATIENCE: Duration = Duration::from_secs(5);
+
+    fn deadline() -> Instant {
+        Instant::now() + PATIENCE
+    }
 
     /// Gives each request the number of those that it went out with.
     async fn count(requests: Vec<u32>, _: Instant) -> Vec<(u32, usize)> {
@@ -177,10 +203,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_first_goes_alone_and_the_rest_together() {
         let coalescer: Coalescer<(), u32, (u32, usize)> = Coalescer::new();
-        let first = coalescer.ask((), 0, PATIENCE, count);
+        let first = coalescer.ask((), 0, deadline(), count);
         let rest = async {
             tokio::time::sleep(Duration::from_millis(1)).await;
-            join_all((1..10).map(|i| coalescer.ask((), i, PATIENCE, count))).await
+            join_all((1..10).map(|i| coalescer.ask((), i, deadline(), count))).await
         };
         let (first, rest) = tokio::join!(first, rest);
         assert_eq!(first, Asked::Answered((0, 1)));
@@ -192,7 +218,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn keys_are_apart_and_idle_in_the_end() {
         let coalescer: Coalescer<u32, u32, (u32, usize)> = Coalescer::new();
-        let asked = (0..10).map(|i| coalescer.ask(i, i, PATIENCE, count));
+        let asked = (0..10).map(|i| coalescer.ask(i, i, deadline(), count));
         for (i, answer) in (0..).zip(join_all(asked).await) {
             assert_eq!(answer, Asked::Answered((i, 1)));
         }
@@ -204,23 +230,34 @@ mod tests {
     async fn who_goes_away_is_not_sent_and_harms_no_other() {
         let coalescer: Coalescer<(), u32, (u32, usize)> = Coalescer::new();
         {
-            let mut gone = std::pin::pin!(coalescer.ask((), 0, PATIENCE, count));
+            let mut gone = std::pin::pin!(coalescer.ask((), 0, deadline(), count));
             assert!(futures_util::poll!(gone.as_mut()).is_pending());
         }
-        let answer = coalescer.ask((), 1, PATIENCE, count).await;
+        let answer = coalescer.ask((), 1, deadline(), count).await;
         assert_eq!(answer, Asked::Answered((1, 1)));
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_waits_too_long_is_never_sent() {
         let coalescer: Coalescer<(), u32, u32> = Coalescer::new();
-        let slow = coalescer.ask((), 0, PATIENCE, hang);
+        let slow = coalescer.ask((), 0, deadline(), hang);
         let impatient = async {
             tokio::time::sleep(Duration::from_millis(1)).await;
-            coalescer.ask((), 1, PATIENCE / 2, hang).await
+            coalescer
+                .ask((), 1, Instant::now() + PATIENCE / 2, hang)
+                .await
         };
         let (slow, impatient) = tokio::join!(slow, impatient);
         assert_eq!(slow, Asked::Answered(0));
         assert_eq!(impatient, Asked::NotSent);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_task_that_panics_leaves_the_key_to_others() {
+        let coalescer: Coalescer<(), u32, u32> = Coalescer::new();
+        let panics = |_: Vec<u32>, _| async { panic!("on purpose") };
+        assert_eq!(coalescer.ask((), 0, deadline(), panics).await, Asked::Lost);
+        let answer = coalescer.ask((), 1, deadline(), hang).await;
+        assert_eq!(answer, Asked::Answered(1));
     }
 }

@@ -54,10 +54,8 @@ pub(crate) fn portable(error: &sqlx::Error, stage: Stage, subject: &Subject<'_>)
     match error {
         sqlx::Error::Database(error) => match error.try_downcast_ref::<PgDatabaseError>() {
             Some(error) => {
-                // With FATAL the session ends, and a commit may have been under way.
-                let is_final = matches!(error.severity(), PgSeverity::Fatal | PgSeverity::Panic);
                 let detail = error.detail().unwrap_or_default();
-                by_sqlstate(error.code(), is_final, detail, stage, subject)
+                by_sqlstate(error.code(), is_final(error), detail, stage, subject)
             }
             None => stage.lost("the server gave an error of an unknown kind"),
         },
@@ -78,13 +76,25 @@ pub(crate) fn portable(error: &sqlx::Error, stage: Stage, subject: &Subject<'_>)
 pub(crate) fn is_worth_repeating(error: &sqlx::Error) -> bool {
     const DEADLOCK_DETECTED: &str = "40P01";
     const SERIALIZATION_FAILURE: &str = "40001";
-    error.as_database_error().is_some_and(|error| {
-        let code = error.code();
-        matches!(
-            code.as_deref(),
-            Some(DEADLOCK_DETECTED | SERIALIZATION_FAILURE)
-        )
-    })
+    !ends_session(error)
+        && error.as_database_error().is_some_and(|error| {
+            let code = error.code();
+            matches!(
+                code.as_deref(),
+                Some(DEADLOCK_DETECTED | SERIALIZATION_FAILURE)
+            )
+        })
+}
+
+/// Whether nothing more can be sent on the connection.
+pub(crate) fn ends_session(error: &sqlx::Error) -> bool {
+    let error = error.as_database_error();
+    let error = error.and_then(|error| error.try_downcast_ref::<PgDatabaseError>());
+    error.is_none_or(is_final)
+}
+
+fn is_final(error: &PgDatabaseError) -> bool {
+    matches!(error.severity(), PgSeverity::Fatal | PgSeverity::Panic)
 }
 
 fn by_sqlstate(
@@ -98,6 +108,10 @@ fn by_sqlstate(
         return own(code, detail, subject);
     }
     match code {
+        // Whatever ended the session, a commit may have been under way.
+        _ if is_final && stage == Stage::SentWrite => {
+            stage.lost(&format!("the server ended the session, SQLSTATE {code}"))
+        }
         // A unique key: only event ids can collide, the functions see to the rest.
         "23505" => event_exists(detail, subject),
         "3F000" | "42P01" | "42883" => failed("the schema is missing or older: ensure_indexes"),
@@ -268,6 +282,15 @@ mod tests {
                 [BackendUnavailable, BackendUnavailable, Ambiguous],
                 "{error}"
             );
+        }
+    }
+
+    /// A PANIC of a full disk, say, may come when a commit was just written there.
+    #[test]
+    fn whatever_ends_the_session_of_a_write_is_ambiguous() {
+        for code in ["25006", "40001", "53100", "53200", "57P03", "XX000"] {
+            let error = by_sqlstate(code, true, "", Stage::SentWrite, &Subject::default());
+            assert_eq!(error.kind(), Ambiguous, "{code}");
         }
     }
 

@@ -8,6 +8,7 @@
 use rheo_core::{
     Cursor, Direction, OrderBy, Page, Position, Query, Result, Sequence, StreamName, Timestamp,
 };
+use tokio::time::Instant;
 
 use crate::append::StreamRow;
 use crate::error::Subject;
@@ -109,6 +110,7 @@ struct Behind {
 impl Store {
     pub(crate) async fn query(
         &self,
+        deadline: Instant,
         stream: &StreamName,
         found: StreamRow,
         query: &Query,
@@ -123,7 +125,8 @@ impl Store {
             .transpose()?;
         let limit = query.limit();
         if limit == 0 {
-            return Ok(Page::default());
+            // Nothing to do; but whether the store is reached comes first (ERR-6).
+            return self.ping(deadline).await.map(|()| Page::default());
         }
         let (first, last) = match query.partition {
             Some(partition) => (partition.number(), partition.number()),
@@ -135,7 +138,8 @@ impl Store {
             (!fields.is_empty()).then(|| Jsonb::of(fields))
         };
         let rows = self
-            .rows(
+            .rows_until(
+                deadline,
                 rheo_core::Operation::Query,
                 &Subject::of_stream(stream),
                 text(query),

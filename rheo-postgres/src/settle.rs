@@ -86,7 +86,7 @@ impl Store {
                 .await;
             return results.into_iter().next().unwrap_or(Err(Error::StaleLease));
         }
-        match self.is_current(lease).await? {
+        match self.is_current(lease, deadline).await? {
             true => Err(Error::ReceiptMismatch),
             false => Err(Error::StaleLease),
         }
@@ -101,7 +101,7 @@ impl Store {
         let chunks = Chunks::of(leases);
         if chunks.is_empty() && !leases.is_empty() {
             // No lease of this backend; but whether it is reached comes first (ERR-6).
-            let refusal = self.ping().await.err().unwrap_or(Error::StaleLease);
+            let refusal = self.ping(deadline).await.err().unwrap_or(Error::StaleLease);
             return leases.iter().map(|_| Err(refusal.clone())).collect();
         }
         let now = self.now();
@@ -201,7 +201,7 @@ impl Store {
         .await
     }
 
-    async fn is_current(&self, lease: &Lease) -> Result<bool> {
+    async fn is_current(&self, lease: &Lease, deadline: Instant) -> Result<bool> {
         let (Some(claimed), Ok(partition)) = (
             Claimed::of(lease),
             i32::try_from(lease.event.partition.number()),
@@ -209,7 +209,8 @@ impl Store {
             return Ok(false);
         };
         let row = self
-            .row(
+            .row_until(
+                deadline,
                 Operation::Ping,
                 &Subject::default(),
                 IS_CURRENT,
@@ -229,7 +230,8 @@ impl Store {
 }
 
 /// Leases as they go out: those of one stream, group, partition and claim together, in an order that
-/// is the same for everybody.
+/// is the same for everybody. In a partition, events with a row of their own come last: a replay and
+/// a reset, too, lock claims before deliveries.
 #[derive(Debug, Default)]
 struct Chunks {
     streams: Vec<String>,
@@ -253,7 +255,7 @@ struct Member {
 impl Chunks {
     /// Leaves out what is no lease of this backend.
     fn of(leases: &[Lease]) -> Self {
-        type Key<'a> = (&'a StreamName, &'a GroupName, i32, Claimed);
+        type Key<'a> = (&'a StreamName, &'a GroupName, i32, bool, Claimed);
         let mut sorted: BTreeMap<Key<'_>, Vec<Member>> = BTreeMap::new();
         for (index, lease) in leases.iter().enumerate() {
             let event = &lease.event;
@@ -261,7 +263,8 @@ impl Chunks {
                 && let Ok(partition) = i32::try_from(event.partition.number())
                 && event.sequence < Sequence::MAX
             {
-                let key = (&event.stream, &lease.group, partition, claimed);
+                let has_own_row = claimed.first == 0;
+                let key = (&event.stream, &lease.group, partition, has_own_row, claimed);
                 sorted.entry(key).or_default().push(Member {
                     sequence: event.sequence.as_i64(),
                     index,
@@ -270,7 +273,7 @@ impl Chunks {
             }
         }
         let mut chunks = Self::default();
-        for ((stream, group, partition, claimed), mut members) in sorted {
+        for ((stream, group, partition, _, claimed), mut members) in sorted {
             members.sort_unstable();
             for i in 1..members.len() {
                 members[i].is_repeated = members[i].sequence == members[i - 1].sequence;
@@ -315,6 +318,14 @@ fn multirange(members: &[Member]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lease_id::tests::lease;
+
+    #[test]
+    fn what_has_a_row_of_its_own_comes_last() {
+        let token = Uuid::new_v4();
+        let leases = [0, 7, 1].map(|first| lease(Claimed { first, token }));
+        assert_eq!(Chunks::of(&leases).firsts, [1, 7, 0]);
+    }
 
     #[test]
     fn neighbours_are_one_range() {

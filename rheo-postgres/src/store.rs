@@ -18,7 +18,7 @@ use sqlx::{AssertSqlSafe, Connection, Executor, Postgres, SqlSafeStr};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::config::{Config, Settings};
-use crate::error::{Stage, Subject, is_worth_repeating, portable, unavailable};
+use crate::error::{Stage, Subject, ends_session, is_worth_repeating, portable, unavailable};
 use crate::migrations::in_schema;
 
 /// A statement with its values.
@@ -56,7 +56,7 @@ impl Store {
         let session = session_sql(settings.operation_timeout);
         let pool = PgPoolOptions::new()
             .max_connections(config.max_connections)
-            .acquire_timeout(settings.connect_timeout)
+            .acquire_timeout(settings.connect_timeout.max(settings.acquire_timeout))
             .test_before_acquire(false)
             .after_connect(move |connection, _| {
                 let session = session.clone();
@@ -167,13 +167,9 @@ impl Store {
             let sent = connection.sent().fetch_all(statement);
             let answer = timeout_at(deadline, sent).await;
             match answer {
-                Ok(Ok(rows)) => {
-                    connection.is_clean = true;
-                    return Ok(rows);
-                }
+                Ok(Ok(rows)) => return Ok(rows),
                 Ok(Err(error)) => {
-                    connection.is_clean = error.as_database_error().is_some();
-                    if !connection.is_clean {
+                    if ends_session(&error) {
                         self.health.note_break();
                     }
                     if is_worth_repeating(&error) && repeats < REPEATS {
@@ -191,24 +187,31 @@ impl Store {
         }
     }
 
-    /// As [`rows`](Self::rows), for a statement that gives exactly one.
-    pub(crate) async fn row(
+    /// As [`rows_until`](Self::rows_until), for a statement that gives exactly one.
+    pub(crate) async fn row_until(
         &self,
+        deadline: Instant,
         operation: Operation,
         subject: &Subject<'_>,
         sql: &'static str,
         bind: impl FnMut(Statement) -> Statement,
     ) -> Result<PgRow> {
-        let rows = self.rows(operation, subject, sql, bind).await?;
+        let rows = self
+            .rows_until(deadline, operation, subject, sql, bind)
+            .await?;
         let one = rows.into_iter().next().ok_or(sqlx::Error::RowNotFound);
         one.map_err(|error| portable(&error, Stage::SentRead, subject))
     }
 
     /// Sends a script that is not prepared.
-    pub(crate) async fn script(&self, operation: Operation, script: String) -> Result<()> {
+    pub(crate) async fn script(
+        &self,
+        deadline: Instant,
+        operation: Operation,
+        script: String,
+    ) -> Result<()> {
         self.check_open()?;
         let subject = Subject::default();
-        let deadline = self.deadline();
         let mut connection = self.acquire(deadline, &subject).await?;
         let stage = match operation.writes() {
             true => Stage::SentWrite,
@@ -216,24 +219,26 @@ impl Store {
         };
         let script = sqlx::raw_sql(AssertSqlSafe(script));
         match timeout_at(deadline, connection.sent().execute(script)).await {
-            Ok(Ok(_)) => {
-                connection.is_clean = true;
-                Ok(())
-            }
+            Ok(Ok(_)) => Ok(()),
             Ok(Err(error)) => {
-                connection.is_clean = error.as_database_error().is_some();
+                if ends_session(&error) {
+                    self.health.note_break();
+                }
                 Err(portable(&error, stage, &subject))
             }
             Err(_) => {
                 connection.close();
+                self.health.note_break();
                 Err(stage.lost("no answer within the operation timeout"))
             }
         }
     }
 
     /// Whether the server answers (ERR-9).
-    pub(crate) async fn ping(&self) -> Result<()> {
-        let answer = self.script(Operation::Ping, "SELECT 1".to_owned()).await;
+    pub(crate) async fn ping(&self, deadline: Instant) -> Result<()> {
+        let answer = self
+            .script(deadline, Operation::Ping, "SELECT 1".to_owned())
+            .await;
         answer.map_err(|error| match error {
             Error::Failed(cause) => Error::BackendUnavailable(cause),
             other => other,
@@ -245,7 +250,6 @@ impl Store {
         match timeout_at(patience, self.connection()).await {
             Ok(Ok(connection)) => Ok(InUse {
                 connection: Some(connection),
-                is_clean: true,
                 patience: self.settings.operation_timeout,
             }),
             Ok(Err(error)) => Err(portable(&error, Stage::NotSent, subject)),
@@ -256,15 +260,14 @@ impl Store {
     /// A connection of the pool. One that has to be made is made to the end, whether or not the caller
     /// still waits: else callers with less patience than it takes would begin it anew for ever.
     async fn connection(&self) -> sqlx::Result<PoolConnection<Postgres>> {
-        let acquired = timeout(self.settings.connect_timeout, self.pool.acquire());
+        let acquired = self.pool.acquire();
         let is_full = self.pool.size() >= self.pool.options().get_max_connections();
-        let acquired = if is_full || self.pool.num_idle() > 0 {
-            acquired.await
-        } else {
-            let made = tokio::spawn(acquired).await;
-            made.map_err(|_| sqlx::Error::WorkerCrashed)?
-        };
-        acquired.unwrap_or(Err(sqlx::Error::PoolTimedOut))
+        if is_full || self.pool.num_idle() > 0 {
+            return acquired.await;
+        }
+        let made = tokio::spawn(timeout(self.settings.connect_timeout, acquired)).await;
+        let made = made.map_err(|_| sqlx::Error::WorkerCrashed)?;
+        made.unwrap_or(Err(sqlx::Error::PoolTimedOut))
     }
 
     /// Has the statement ready on the connection, so that whatever goes wrong before it is executed
@@ -280,8 +283,7 @@ impl Store {
         match timeout_at(deadline, connection.sent().prepare(sql)).await {
             Ok(Ok(_)) => Ok(Stage::SentWrite),
             Ok(Err(error)) => {
-                connection.is_clean = error.as_database_error().is_some();
-                if !connection.is_clean {
+                if ends_session(&error) {
                     self.health.note_break();
                 }
                 Err(portable(&error, Stage::NotSent, subject))
@@ -298,16 +300,13 @@ impl Store {
 /// A connection out of the pool for the time of one statement.
 struct InUse {
     connection: Option<PoolConnection<Postgres>>,
-    /// Whether nothing is under way on it.
-    is_clean: bool,
-    /// How long an answer that nobody waits for any more may take.
+    /// How long it may take to come back to the pool.
     patience: Duration,
 }
 
 impl InUse {
     /// The connection, to send something.
     fn sent(&mut self) -> &mut PgConnection {
-        self.is_clean = false;
         match &mut self.connection {
             Some(connection) => connection,
             None => unreachable!("it is taken only when this is dropped or closed"),
@@ -325,20 +324,13 @@ impl Drop for InUse {
         let Some(mut connection) = self.connection.take() else {
             return;
         };
-        // The pool takes a clean one back by itself. One with an answer to come would keep its place
-        // for as long as the server likes.
-        if self.is_clean {
+        // It comes back when the server has answered what is still to come, and a last question of the
+        // pool's. The pool itself would wait for that for ever, and the place be lost so long.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            drop(connection.detach());
             return;
-        }
-        let patience = self.patience;
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move {
-                let answered = timeout(patience, connection.ping()).await;
-                if !matches!(answered, Ok(Ok(()))) {
-                    drop(connection.detach());
-                }
-            });
-        }
+        };
+        runtime.spawn(timeout(self.patience, connection.return_to_pool()));
     }
 }
 

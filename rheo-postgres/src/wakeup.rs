@@ -140,7 +140,8 @@ impl Store {
     async fn may_have_work(&self, stream: &StreamName, group: &GroupName) -> Result<bool> {
         let subject = Subject::of_group(stream, group);
         let row = self
-            .row(
+            .row_until(
+                self.deadline(),
                 Operation::WaitForWork,
                 &subject,
                 MAY_HAVE_WORK,

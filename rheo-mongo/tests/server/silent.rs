@@ -4,8 +4,8 @@
 use std::time::{Duration, Instant};
 
 use rheo_core::{
-    Backend, ErrorKind, FetchOptions, ListOptions, Query, ReadOptions, Replay, ResetOptions,
-    Result, RetryOptions, Sequence,
+    Backend, ErrorKind, FetchOptions, ListOptions, Partitions, Query, ReadOptions, Replay,
+    ResetOptions, Result, RetryOptions, Sequence,
 };
 use rheo_mongo::MongoBackend;
 
@@ -60,6 +60,35 @@ async fn what_cannot_be_sent_is_unavailable_in_time() {
     proxy.recover();
     for (name, result, _) in all(&scene, &backend).await {
         assert_eq!(result, Ok(()), "{name} when the server is back");
+    }
+    scene.bed.drop().await;
+}
+
+/// ERR-6: also on a handle that knows stream and group.
+#[tokio::test(flavor = "multi_thread")]
+async fn to_ask_for_nothing_excuses_no_error() {
+    let scene = Scene::new(1).await;
+    let proxy = Proxy::start(scene.bed.server().await, 20, Afterwards::Silent).await;
+    let backend = scene.bed.via(proxy.address, PATIENCE / 5).await;
+    let (stream, group) = (stream(), group());
+    while backend.lag(&stream, &group).await.is_ok() {}
+
+    let fetch = FetchOptions::new(consumer()).with_limit(0);
+    let nowhere = ResetOptions::new().with_partitions(Partitions::only([]));
+    macro_rules! unavailable {
+        ($($call:expr,)+) => {$(
+            let kind = $call.await.map(drop).map_err(|error| error.kind());
+            assert_eq!(kind, Err(ErrorKind::BackendUnavailable), stringify!($call));
+        )+};
+    }
+    unavailable! {
+        backend.append_batch(&stream, Vec::new()),
+        backend.read(&stream, &ReadOptions::new().with_limit(0)),
+        backend.query(&stream, &Query::new().with_limit(0)),
+        backend.fetch(&stream, &group, &fetch),
+        backend.replay(&stream, &group, &Replay::Events(Vec::new())),
+        backend.reset_group(&stream, &group, &nowhere),
+        backend.list_groups(&stream, &ListOptions::new().with_limit(0)),
     }
     scene.bed.drop().await;
 }

@@ -65,6 +65,37 @@ async fn a_dropped_future_leaves_nothing_behind() {
     bed.drop().await;
 }
 
+/// Also where no runtime is entered any more, and even then without a panic.
+#[test]
+fn a_future_may_be_dropped_outside_its_runtime() {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let (bed, backend) = runtime.block_on(async {
+        let bed = Bed::new().await;
+        let backend = bed.backend(|config| config.with_max_connections(1).with_coalescing(false));
+        begin(&backend).await;
+        (bed, backend)
+    });
+    for polls in 1..MOST_POLLS {
+        let mut whole = append(Arc::clone(&backend), None);
+        let was_done = runtime.block_on(async {
+            for _ in 0..polls {
+                if futures_util::poll!(whole.as_mut()).is_ready() {
+                    return true;
+                }
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            false
+        });
+        drop(whole);
+        let alive = runtime.block_on(backend.ping());
+        alive.expect("the connection is there");
+        if was_done {
+            break;
+        }
+    }
+    runtime.block_on(bed.drop());
+}
+
 /// A caller that goes away takes nobody with it whose append or ack went out together with its own.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dropped_caller_harms_no_other() {

@@ -3,6 +3,7 @@
 mod bed;
 mod cancellation;
 mod expiry;
+mod interleavings;
 mod plans;
 mod sessions;
 mod workers;

@@ -145,7 +145,14 @@ async fn a_handle_outlives_its_network() {
             assert_eq!(kind, Err(ErrorKind::BackendUnavailable), "{trouble:?}");
             let pinged = backend.ping().await.map_err(|e| e.kind());
             assert_eq!(pinged, Err(ErrorKind::BackendUnavailable), "{trouble:?}");
-            assert!(begun.elapsed() < 4 * patience, "{:?}", begun.elapsed());
+            // ERR-6: to ask for nothing excuses no error.
+            let nothing = backend.append_batch(&stream(), Vec::new()).await;
+            let kind = nothing.map(drop).map_err(|e| e.kind());
+            assert_eq!(kind, Err(ErrorKind::BackendUnavailable), "{trouble:?}");
+            let nothing = backend.query(&stream(), &Query::new().with_limit(0)).await;
+            let kind = nothing.map(drop).map_err(|e| e.kind());
+            assert_eq!(kind, Err(ErrorKind::BackendUnavailable), "{trouble:?}");
+            assert!(begun.elapsed() < 6 * patience, "{:?}", begun.elapsed());
         }
         network.set(State::Open);
         let mut waited = 0;
@@ -213,6 +220,136 @@ async fn a_connection_that_is_slow_to_make_is_made() {
     bed.drop().await;
 }
 
+/// CAN-1, ERR-5: a connection that goes silent when it goes back to the pool frees its place.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_does_not_come_back_keeps_no_place() {
+    let bed = Bed::new().await;
+    let network = Network::to(&bed.url).await;
+    let patience = Duration::from_millis(600);
+    let backend = bed.backend(|_| {
+        Config::new(&network.url)
+            .with_schema(&bed.schema)
+            .with_max_connections(1)
+            .with_acquire_timeout(patience / 2)
+            .with_operation_timeout(patience)
+    });
+    network.set(State::MuteWhenAsked);
+    backend.ping().await.expect("answered");
+    sleep(patience / 3).await;
+    network.set(State::Open);
+    let mut waited = 0;
+    while backend.ping().await.is_err() {
+        waited += 1;
+        assert!(waited < 6, "the place in the pool is lost");
+    }
+    assert!(waited > 0, "the connection is silent");
+    bed.drop().await;
+}
+
+/// How long it may take to connect plays no part for who waits for a connection that others use.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_pool_is_waited_for_as_long_as_was_said() {
+    let bed = Bed::new().await;
+    let backend = bed.backend(|config| {
+        config
+            .with_max_connections(1)
+            .with_connect_timeout(Duration::from_millis(500))
+            .with_acquire_timeout(Duration::from_secs(4))
+    });
+    begin(&*backend).await;
+    let mut blocker = bed.connection().await;
+    let lock = bed.sql("BEGIN; SELECT {schema}.lock_log(stream_id, 0) FROM {schema}.streams");
+    let locked = blocker.execute(sqlx::raw_sql(lock)).await;
+    locked.expect("locked");
+    let stream = stream();
+    let (appended, pinged, _) = tokio::join!(
+        backend.append(&stream, new_event()),
+        async {
+            sleep(Duration::from_millis(200)).await;
+            backend.ping().await
+        },
+        async {
+            sleep(Duration::from_millis(1500)).await;
+            blocker.execute("COMMIT").await.expect("unlocked");
+        },
+    );
+    appended.expect("appended");
+    pinged.expect("answered when the append was done");
+    bed.drop().await;
+}
+
+/// ERR-4: also on a handle that has to look up the stream first.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_slow_statements_have_the_time_of_one_operation() {
+    let bed = Bed::new().await;
+    begin(&*bed.backend(|config| config)).await;
+    let patience = Duration::from_secs(1);
+    let [appending, querying] =
+        [(); 2].map(|()| bed.backend(|config| config.with_operation_timeout(patience)));
+    for backend in [&appending, &querying] {
+        backend.ping().await.expect("answered");
+    }
+    let (mut streams, mut events) = (bed.connection().await, bed.connection().await);
+    for (connection, table) in [(&mut streams, "streams"), (&mut events, "events")] {
+        let lock = bed.sql(&format!("BEGIN; LOCK TABLE {{schema}}.{table}"));
+        let locked = connection.execute(sqlx::raw_sql(lock)).await;
+        locked.expect("locked");
+    }
+    let stream = stream();
+    let in_time = patience + patience / 3;
+    let query = Query::new();
+    let (appended, queried, ()) = tokio::join!(
+        tokio::time::timeout(in_time, appending.append(&stream, new_event())),
+        tokio::time::timeout(in_time, querying.query(&stream, &query)),
+        async {
+            sleep(patience * 7 / 10).await;
+            streams.execute("COMMIT").await.expect("unlocked");
+        },
+    );
+    appended.expect("in time").expect_err("locked");
+    queried.expect("in time").expect_err("locked");
+    events.execute("COMMIT").await.expect("unlocked");
+    bed.drop().await;
+}
+
+/// Where the server ended one session, the others are looked at before use: else each write on one of
+/// them would be ambiguous.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_idle_when_a_session_was_ended_is_looked_at() {
+    let bed = Bed::new().await;
+    let backend = bed.backend(|config| config);
+    begin(&*backend).await;
+    let stream = stream();
+    let at_once = (0..4).map(|_| backend.append_batch(&stream, vec![new_event(); 2]));
+    for appended in futures_util::future::join_all(at_once).await {
+        appended.expect("appended");
+    }
+
+    let mut blocker = bed.connection().await;
+    let lock = bed.sql("BEGIN; SELECT {schema}.lock_log(stream_id, 0) FROM {schema}.streams");
+    let locked = blocker.execute(sqlx::raw_sql(lock)).await;
+    locked.expect("locked");
+    let (lost, _) = tokio::join!(backend.append(&stream, new_event()), async {
+        sleep(Duration::from_millis(200)).await;
+        bed.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+             WHERE query LIKE '%{schema}%' AND state <> 'idle in transaction' \
+                 AND pid <> pg_backend_pid()",
+        )
+        .await;
+    });
+    let lost = lost.expect_err("the session was ended");
+    assert_eq!(lost.kind(), ErrorKind::Ambiguous, "{lost}");
+    blocker.execute("COMMIT").await.expect("unlocked");
+    for _ in 0..6 {
+        backend
+            .append(&stream, new_event())
+            .await
+            .expect("appended");
+    }
+    bed.drop().await;
+}
+
 /// Stands between a handle and the server, and lets through what it is told to.
 struct Network {
     url: String,
@@ -228,6 +365,8 @@ enum State {
     Cut,
     /// Everything comes through a moment later.
     Slow,
+    /// A connection is frozen for ever when the driver asks whether it is alive.
+    MuteWhenAsked,
 }
 
 impl Network {
@@ -268,6 +407,9 @@ impl Network {
     }
 }
 
+/// The message that the driver asks with.
+const SYNC: &[u8] = b"S\0\0\0\x04";
+
 async fn carry(
     mut from: tokio::net::tcp::OwnedReadHalf,
     mut to: tokio::net::tcp::OwnedWriteHalf,
@@ -283,12 +425,15 @@ async fn carry(
                     return;
                 }
             }
-            State::Open | State::Slow => tokio::select! {
+            State::Open | State::Slow | State::MuteWhenAsked => tokio::select! {
                 changed = seen.changed() => if changed.is_err() { return },
                 read = from.read(&mut buffer) => match read {
                     Ok(count) if count > 0 => {
                         if state == State::Slow {
                             sleep(Duration::from_millis(60)).await;
+                        }
+                        if state == State::MuteWhenAsked && &buffer[..count] == SYNC {
+                            std::future::pending::<()>().await;
                         }
                         if to.write_all(&buffer[..count]).await.is_err() {
                             return;
