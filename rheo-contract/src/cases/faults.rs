@@ -6,11 +6,13 @@ use std::time::{Duration, Instant};
 use rheo_core::Backend;
 use tokio::task::JoinSet;
 
+use super::unavailable::{calls_for_nothing, expect_refused};
 use crate::case::{Case, case};
 use crate::expect::{Failure, Outcome, broken, expect};
 use crate::faults::{Fault, FaultInjector};
 use crate::fixture::Fixture;
 use crate::harness::Part;
+use crate::operations::Target;
 use crate::recorder::Recorder;
 use crate::scene::finished;
 use crate::stage::{Interrupted, Known, Stage};
@@ -35,6 +37,10 @@ pub(crate) const CASES: &[Case] = &[
     case!(
         "ERR-5" => after_an_outage_the_same_handle_works,
         "broken connections stay in the pool, or the handle remembers that the store was away"
+    ),
+    case!(
+        "ERR-6" => what_a_handle_remembers_is_no_answer,
+        "what is known of a stream or group answers a call that has nothing to do, and the store is not asked"
     ),
     case!(
         "ERR-4" => a_frozen_store_ends_in_a_timeout,
@@ -83,6 +89,24 @@ async fn reads_are_never_ambiguous(t: Fixture) -> Outcome {
 /// The store is restarted while clients go on.
 async fn after_an_outage_the_same_handle_works(t: Fixture) -> Outcome {
     exercised(strike_at(&t, Fault::Refuse, |_| true).await?)
+}
+
+/// Who has seen a stream before cannot say that it is there, now that nobody answers.
+async fn what_a_handle_remembers_is_no_answer(t: Fixture) -> Outcome {
+    let (handle, injector) = t.faulty_handle().await?;
+    let group = t.group().await?;
+    let target = Target::of(&group.via(&handle)).await?;
+    let declared = t.capabilities();
+    calls_for_nothing(&handle, &target, &declared).await;
+
+    if !injector.arm(Fault::Refuse, 1).await {
+        return Err(Failure::NotExercised(Part::OpenFaulty));
+    }
+    for (call, answer) in calls_for_nothing(&handle, &target, &declared).await {
+        expect_refused(call, answer)?;
+    }
+    injector.heal().await;
+    revived(&handle).await
 }
 
 /// Nothing is closed, nothing answers: only a timeout ends it. All operations wait for theirs at once.

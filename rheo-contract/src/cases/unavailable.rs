@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use rheo_core::{
-    Backend, DeadLetterOptions, ErrorKind, FetchOptions, Gate, GroupName, Guarantee, LeaseId,
-    ListOptions, Operation, OptionalOperation, Partition, Partitions, Query, ReadOptions, Replay,
-    ResetOptions, StreamName,
+    Backend, Capabilities, DeadLetterOptions, ErrorKind, FetchOptions, GroupName, Guarantee,
+    LeaseId, ListOptions, Operation, OptionalOperation, Partition, Partitions, Query, ReadOptions,
+    Replay, ResetOptions, Result, StreamName,
 };
 
 use crate::case::{Case, case};
-use crate::expect::{Outcome, expect_error};
+use crate::expect::{Outcome, expect_eq};
 use crate::fixture::Fixture;
 use crate::operations::Target;
 
@@ -183,59 +183,93 @@ async fn no_store_comes_before_nothing_to_do(t: Fixture) -> Outcome {
     let target = Target::of(&group).await?;
     let declared = t.capabilities();
     let b = t.unreachable().await?;
-    let (stream, name) = (&target.stream, &target.group);
+    for (call, answer) in calls_for_nothing(&b, &target, &declared).await {
+        expect_refused(call, answer)?;
+    }
+    Ok(())
+}
 
-    let gone = ErrorKind::BackendUnavailable;
-    expect_error(b.append_batch(stream, Vec::new()).await, gone)?;
-    expect_error(
-        b.read(stream, &ReadOptions::new().with_limit(0)).await,
-        gone,
-    )?;
+/// That a call found no store.
+pub(super) fn expect_refused(call: &str, answer: Result<()>) -> Outcome {
+    let kind = answer.map_err(|error| error.kind());
+    expect_eq(call, kind, Err(ErrorKind::BackendUnavailable))
+}
+
+/// Calls that have nothing to do, and what they give; of a partition that is not there, too.
+pub(super) async fn calls_for_nothing(
+    b: &dyn Backend,
+    target: &Target,
+    declared: &Capabilities,
+) -> Vec<(&'static str, Result<()>)> {
+    let (stream, group) = (&target.stream, &target.group);
     let none = FetchOptions::new(target.leases[0].consumer.clone());
-    expect_error(
-        b.fetch(stream, name, &none.clone().with_limit(0)).await,
-        gone,
-    )?;
     let nowhere = none.clone().with_partitions(Partitions::only([]));
-    expect_error(b.fetch(stream, name, &nowhere).await, gone)?;
-    let out_of_range = none.with_partitions(Partition::new(7));
-    expect_error(b.fetch(stream, name, &out_of_range).await, gone)?;
+    let out_of_range = none.clone().with_partitions(Partition::new(7));
+    let none = none.with_limit(0);
+    let mut answers = vec![
+        (
+            "an empty batch",
+            b.append_batch(stream, Vec::new()).await.map(drop),
+        ),
+        (
+            "a read of nothing",
+            b.read(stream, &ReadOptions::new().with_limit(0))
+                .await
+                .map(drop),
+        ),
+        (
+            "a fetch of nothing",
+            b.fetch(stream, group, &none).await.map(drop),
+        ),
+        (
+            "a fetch from no partition",
+            b.fetch(stream, group, &nowhere).await.map(drop),
+        ),
+        (
+            "a fetch from a partition out of range",
+            b.fetch(stream, group, &out_of_range).await.map(drop),
+        ),
+    ];
     if declared.guarantees(Guarantee::OrderedRangeScan) {
         let none = Query::new().with_limit(0);
-        expect_error(b.query(stream, &none).await, gone)?;
+        answers.push((
+            "a query for nothing",
+            b.query(stream, &none).await.map(drop),
+        ));
     }
     if declared.guarantees(Guarantee::Replay) {
         let none = Replay::Events(Vec::new());
-        expect_error(b.replay(stream, name, &none).await, gone)?;
+        answers.push(("a replay of nothing", b.replay(stream, group, &none).await));
         let nowhere = ResetOptions::new().with_partitions(Partitions::only([]));
-        expect_error(b.reset_group(stream, name, &nowhere).await, gone)?;
+        answers.push((
+            "a reset of no partition",
+            b.reset_group(stream, group, &nowhere).await,
+        ));
     }
-    for optional in OptionalOperation::ALL {
-        if !Gate::Operation(*optional).is_declared(&declared) {
-            continue;
-        }
-        let refused = match optional {
-            OptionalOperation::ListStreams => {
-                let none = ListOptions::new().with_limit(0);
-                b.list_streams(&none).await.map(drop)
-            }
-            OptionalOperation::ListGroups => {
-                let none = ListOptions::new().with_limit(0);
-                b.list_groups(stream, &none).await.map(drop)
-            }
-            OptionalOperation::DeadLetters => {
-                let none = DeadLetterOptions::new().with_limit(0);
-                b.dead_letters(stream, name, &none).await.map(drop)
-            }
-            OptionalOperation::WaitForWork => b
-                .wait_for_work(stream, name, Duration::ZERO)
-                .await
-                .map(drop),
-            _ => continue,
-        };
-        expect_error(refused, gone)?;
+    if declared.offers(OptionalOperation::ListStreams) {
+        let none = ListOptions::new().with_limit(0);
+        answers.push((
+            "a list of no streams",
+            b.list_streams(&none).await.map(drop),
+        ));
     }
-    Ok(())
+    if declared.offers(OptionalOperation::ListGroups) {
+        let none = ListOptions::new().with_limit(0);
+        answers.push((
+            "a list of no groups",
+            b.list_groups(stream, &none).await.map(drop),
+        ));
+    }
+    if declared.offers(OptionalOperation::DeadLetters) {
+        let none = DeadLetterOptions::new().with_limit(0);
+        let listed = b.dead_letters(stream, group, &none).await;
+        answers.push(("a page of no dead letters", listed.map(drop)));
+    }
+    if declared.offers(OptionalOperation::WaitForWork) {
+        let waited = b.wait_for_work(stream, group, Duration::ZERO).await;
+        answers.push(("a wait of no time", waited.map(drop)));
+    }
+    answers
 }
 
 /// Errors end in logs, tickets and chats: nobody who reads them may get into the store with them. Each

@@ -1,5 +1,6 @@
 //! Defects that need a network that fails: an outcome told wrong, a request too many, a half effect.
 
+use std::collections::HashSet;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Mutex;
@@ -78,6 +79,11 @@ pub(crate) const FAULTY: &[Faulty] = &[
         RefusedAppendsAreSentLater: "an append that was refused is sent when the store is back",
         says: "of [None]",
         kills: ["faults::ERR-5::after_an_outage_the_same_handle_works"],
+    },
+    faulty! {
+        KnownStreamsNeedNoStore: "an empty batch for a stream that was used before is Ok, and the store is not asked",
+        says: "an empty batch",
+        kills: ["faults::ERR-6::what_a_handle_remembers_is_no_answer"],
     },
     faulty! {
         WaitsForTooLong: "a group's dead letters are waited for eight times as long as the timeout",
@@ -390,6 +396,20 @@ struct TimeoutOfAReadIsAmbiguous;
 spoils! { TimeoutOfAReadIsAmbiguous {
     read(self, real, stream, options) {
         ambiguous(real.backend.read(stream, options).await, TIMED_OUT)
+    }
+} }
+
+#[derive(Default)]
+struct KnownStreamsNeedNoStore(Mutex<HashSet<StreamName>>);
+
+spoils! { KnownStreamsNeedNoStore {
+    append_batch(self, real, stream, events) {
+        if events.is_empty() && held(&self.0).contains(stream) {
+            return Ok(Vec::new());
+        }
+        let appended = real.backend.append_batch(stream, events).await?;
+        held(&self.0).insert(stream.clone());
+        Ok(appended)
     }
 } }
 
