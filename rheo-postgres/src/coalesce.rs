@@ -27,7 +27,8 @@ type Queues<Key, Request, Answer> = Mutex<HashMap<Key, Vec<Waiting<Request, Answ
 struct Waiting<Request, Answer> {
     request: Request,
     deadline: Instant,
-    is_sent: Arc<AtomicBool>,
+    /// Set by the task that sends it, or by the caller that will not wait: the first decides.
+    is_taken: Arc<AtomicBool>,
     answer: oneshot::Sender<Answer>,
 }
 
@@ -73,19 +74,23 @@ where
         Sent: Future<Output = Vec<Answer>> + std::marker::Send,
     {
         let deadline = Instant::now() + patience;
-        let is_sent = Arc::new(AtomicBool::new(false));
+        let is_taken = Arc::new(AtomicBool::new(false));
         let (sender, mut answer) = oneshot::channel();
         let waiting = Waiting {
             request,
             // A little earlier, so that the caller hears what it was.
             deadline: deadline - patience / 20,
-            is_sent: Arc::clone(&is_sent),
+            is_taken: Arc::clone(&is_taken),
             answer: sender,
         };
         if self.enqueue(&key, waiting) {
-            let queues = Arc::clone(&self.queues);
+            let mut sending = Sending {
+                queues: Arc::clone(&self.queues),
+                key,
+                is_idle: false,
+            };
             tokio::spawn(async move {
-                while let Some(batch) = next(&queues, &key) {
+                while let Some(batch) = sending.next() {
                     let Some(deadline) = batch.iter().map(|waiting| waiting.deadline).min() else {
                         continue;
                     };
@@ -102,9 +107,8 @@ where
         match timeout_at(deadline, &mut answer).await {
             Ok(Ok(answer)) => Asked::Answered(answer),
             _ => {
-                // First this, then that: the task does it the other way round.
-                drop(answer);
-                match is_sent.load(Ordering::SeqCst) {
+                // From here on the task sends it no more.
+                match is_taken.swap(true, Ordering::SeqCst) {
                     true => Asked::Lost,
                     false => Asked::NotSent,
                 }
@@ -127,26 +131,42 @@ where
     }
 }
 
-/// What waits now, less those who went away; with nothing there, the key is idle again.
-fn next<Key: Eq + Hash, Request, Answer>(
-    queues: &Queues<Key, Request, Answer>,
-    key: &Key,
-) -> Option<Vec<Waiting<Request, Answer>>> {
-    let mut batch = {
-        let mut queues = lock(queues);
-        let queue = queues.get_mut(key)?;
-        if queue.is_empty() {
-            queues.remove(key);
-            return None;
+/// The right to send for a key; given back when it is dropped, whatever ends the task.
+struct Sending<Key: Eq + Hash, Request, Answer> {
+    queues: Arc<Queues<Key, Request, Answer>>,
+    key: Key,
+    /// Whether it was given back already, so that another task may have it.
+    is_idle: bool,
+}
+
+impl<Key: Eq + Hash, Request, Answer> Sending<Key, Request, Answer> {
+    /// What waits now, less those who went away; with nothing there, the key is idle again.
+    fn next(&mut self) -> Option<Vec<Waiting<Request, Answer>>> {
+        let mut batch = {
+            let mut queues = lock(&self.queues);
+            let queue = queues.get_mut(&self.key)?;
+            if queue.is_empty() {
+                queues.remove(&self.key);
+                self.is_idle = true;
+                return None;
+            }
+            let rest = queue.split_off(queue.len().min(MOST_TOGETHER));
+            std::mem::replace(queue, rest)
+        };
+        batch.retain(|waiting| {
+            !waiting.answer.is_closed() && !waiting.is_taken.swap(true, Ordering::SeqCst)
+        });
+        Some(batch)
+    }
+}
+
+impl<Key: Eq + Hash, Request, Answer> Drop for Sending<Key, Request, Answer> {
+    fn drop(&mut self) {
+        // Only a task that was stopped, or panicked, still has it.
+        if !self.is_idle {
+            lock(&self.queues).remove(&self.key);
         }
-        let rest = queue.split_off(queue.len().min(MOST_TOGETHER));
-        std::mem::replace(queue, rest)
-    };
-    batch.retain(|waiting| {
-        waiting.is_sent.store(true, Ordering::SeqCst);
-        !waiting.answer.is_closed()
-    });
-    Some(batch)
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -222,5 +242,15 @@ mod tests {
         let (slow, impatient) = tokio::join!(slow, impatient);
         assert_eq!(slow, Asked::Answered(0));
         assert_eq!(impatient, Asked::NotSent);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_task_that_panics_leaves_the_key_to_others() {
+        let coalescer: Coalescer<(), u32, u32> = Coalescer::new();
+        let panics = |_: Vec<u32>, _| async { panic!("on purpose") };
+        let lost = coalescer.ask((), 0, PATIENCE, panics).await;
+        assert_eq!(lost, Asked::Lost);
+        let answer = coalescer.ask((), 1, PATIENCE, hang).await;
+        assert_eq!(answer, Asked::Answered(1));
     }
 }
