@@ -360,12 +360,16 @@ impl Store {
             };
             match outcome {
                 Ok(true) => return Ok(true),
-                Ok(false) if sent == 1 => return Ok(false),
-                Err(fault) if fault.is_duplicate() && sent == 1 => return Ok(false),
+                Ok(false) if lost.is_none() => return Ok(false),
+                Err(fault) if fault.is_duplicate() && lost.is_none() => return Ok(false),
                 Ok(false) => {}
                 Err(fault) if fault.is_duplicate() => {}
                 Err(fault) if fault.is_unknown() && Instant::now() < deadline => {
                     lost = Some(fault);
+                    pause(sent + 2).await;
+                    continue;
+                }
+                Err(fault) if fault.is_not_primary() && Instant::now() < deadline => {
                     pause(sent + 2).await;
                     continue;
                 }

@@ -4,6 +4,7 @@ mod bed;
 mod crash;
 mod differences;
 mod dropped;
+mod late;
 mod operations;
 mod proxy;
 mod scene;
