@@ -284,22 +284,18 @@ impl Store {
             .iter()
             .map(|partition| (*partition, self.known_head(stream, *partition)))
             .collect();
-        loop {
-            let next = heads
-                .iter()
-                .map(|(p, head)| key(&stream.id, *p, head.next()));
-            let filter = doc! { "_id": { "$in": next.collect::<Vec<_>>() } };
-            let find = self.log.find(filter).projection(ends());
-            let found = self.all(deadline, find).await?;
-            if found.is_empty() {
-                return Ok(heads);
-            }
-            let moved: Vec<Batch> = found.into_iter().map(Batch::new).collect::<Result<_>>()?;
-            let ends = stream::iter(moved)
-                .map(|batch| self.end_after(deadline, stream, batch))
-                .buffer_unordered(AT_ONCE);
-            heads.extend(ends.try_collect::<Vec<_>>().await?);
-        }
+        let next = heads
+            .iter()
+            .map(|(p, head)| key(&stream.id, *p, head.next()));
+        let filter = doc! { "_id": { "$in": next.collect::<Vec<_>>() } };
+        let find = self.log.find(filter).projection(ends());
+        let found = self.all(deadline, find).await?.into_iter();
+        let moved: Vec<Batch> = found.map(Batch::new).collect::<Result<_>>()?;
+        let ends = stream::iter(moved)
+            .map(|batch| self.end_after(deadline, stream, batch))
+            .buffer_unordered(AT_ONCE);
+        heads.extend(ends.try_collect::<Vec<_>>().await?);
+        Ok(heads)
     }
 
     /// The last sequence from a batch on.
