@@ -1,5 +1,6 @@
 //! What only this adapter has to show, on the server that `RHEO_MONGO_URL` names.
 
+mod again;
 mod bed;
 mod crash;
 mod differences;
