@@ -1,6 +1,6 @@
 //! The one table from what the driver says to portable errors.
 
-use mongodb::error::{ErrorKind, NO_WRITES_PERFORMED, WriteFailure};
+use mongodb::error::{ErrorKind, NO_WRITES_PERFORMED, SYSTEM_OVERLOADED_ERROR, WriteFailure};
 use rheo_core::{Cause, Error};
 
 /// What a command was for.
@@ -105,6 +105,10 @@ fn portable(error: &mongodb::error::Error, stage: Stage) -> Error {
         }
         ErrorKind::Shutdown => unavailable("this handle is closed"),
         _ if nothing_was_written => unavailable("the server did not get to the write"),
+        // What the driver says when a connection breaks before it is made: nothing was sent on it.
+        ErrorKind::Io(_) if error.contains_label(SYSTEM_OVERLOADED_ERROR) => {
+            unavailable("no connection could be made")
+        }
         ErrorKind::Io(error) => stage.lost(&format!("the connection broke: {}", error.kind())),
         ErrorKind::ConnectionPoolCleared { .. } => stage.lost("the connections were given up"),
         ErrorKind::Command(error) => by_code(error.code, stage),

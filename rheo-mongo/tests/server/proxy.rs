@@ -88,6 +88,12 @@ impl Proxy {
         self.state.died.notify_waiters();
     }
 
+    /// Answers nothing from here on, and breaks every new connection.
+    pub(crate) fn fall_silent(&self) {
+        self.state.is_dead.store(true, Ordering::SeqCst);
+        self.state.is_silent.store(true, Ordering::SeqCst);
+    }
+
     /// Lets the insert through that waits.
     pub(crate) fn go_on(&self) {
         self.state.goes_on.notify_one();
