@@ -157,9 +157,10 @@ impl Store {
             };
             let mut next = state.successor();
             if next.facts.len() > MOST_FACTS {
-                self.write_facts(deadline, &place.group, place.partition, &next.facts)
-                    .await?;
-                next.facts.clear();
+                let facts = &next.facts;
+                let write = self.write_facts(deadline, &place.group, place.partition, facts);
+                let written = write.await?;
+                next.facts.drain(..written);
             }
             let found: Vec<_> = ops
                 .iter()

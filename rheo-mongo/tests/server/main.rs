@@ -2,6 +2,7 @@
 
 mod again;
 mod bed;
+mod bounds;
 mod crash;
 mod differences;
 mod dropped;
