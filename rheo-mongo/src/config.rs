@@ -37,7 +37,8 @@ impl Config {
     ///
     /// Hosts, credentials, encryption and the like are taken from it. What a rule depends on is not
     /// (DUR-1): write concern, read concern, read preference, retries and timeouts are set by the
-    /// adapter whatever the URL says.
+    /// adapter whatever the URL says. With `directConnection=true` the driver reads from whatever member
+    /// the URL names, so it must be the primary: on another one, what was just appended may be missed.
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
