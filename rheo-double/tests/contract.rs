@@ -44,6 +44,7 @@ impl Harness for Double {
             .ok_or_else(|| HarnessError::failed("the namespace is not open"))?;
         let backend = server.connect(clock);
         let script = Script {
+            server: server.clone(),
             faults: backend.faults().clone(),
             armed: AtomicBool::new(false),
         };
@@ -64,6 +65,7 @@ impl Harness for Double {
 
 /// Scripts faults for one handle. Each of its operations is one request.
 struct Script {
+    server: DoubleServer,
     faults: Faults,
     armed: AtomicBool,
 }
@@ -71,14 +73,18 @@ struct Script {
 #[async_trait]
 impl FaultInjector for Script {
     async fn arm(&self, fault: Fault, nth: u32) -> bool {
+        self.faults.clear();
         let scripted = match fault {
-            Fault::Refuse => rheo_double::Fault::Unavailable,
+            Fault::Refuse => {
+                self.server.stop();
+                self.armed.store(true, Ordering::Relaxed);
+                return true;
+            }
             Fault::CutRequest => rheo_double::Fault::AmbiguousBefore,
             Fault::LoseReply => rheo_double::Fault::AmbiguousAfter,
             Fault::Slow => rheo_double::Fault::Slow(Duration::from_millis(20)),
             _ => return false,
         };
-        self.faults.clear();
         let armed = nth == 1 && self.faults.next_of_any(scripted).is_ok();
         self.armed.store(armed, Ordering::Relaxed);
         true
@@ -90,6 +96,7 @@ impl FaultInjector for Script {
 
     async fn heal(&self) {
         self.faults.clear();
+        self.server.start();
     }
 }
 

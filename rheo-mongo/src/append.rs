@@ -179,9 +179,11 @@ struct Insert {
     partition: Partition,
     events: Vec<(usize, usize)>,
     write: Uuid,
-    /// The first sequence that it was sent with, as long as it may have been written there. Until
-    /// that is known it is sent again with the same events, or not at all.
-    sent_at: Option<Sequence>,
+    /// The sequence that its first event was last sent with.
+    first: Sequence,
+    /// Whether it may have been written there. Until that is known it is sent again with the same
+    /// events, or not at all.
+    is_lost: bool,
 }
 
 /// What became of the first of several inserts that were not all confirmed.
@@ -190,7 +192,7 @@ enum Outcome {
     /// Another document has its key.
     HeadMoved,
     IdTaken,
-    /// It may still be written.
+    /// It may still be written, or was not but may be sent again.
     Unknown,
 }
 
@@ -247,7 +249,7 @@ impl Store {
         self.find_heads(stream, &inserts, deadline).await?;
         let mut conflicts = 0;
         loop {
-            for insert in inserts.iter_mut().filter(|insert| insert.sent_at.is_none()) {
+            for insert in inserts.iter_mut().filter(|insert| !insert.is_lost) {
                 let is_refused = |(caller, _): &(usize, usize)| callers[*caller].refusal.is_some();
                 insert.events.retain(|event| !is_refused(event));
             }
@@ -261,33 +263,39 @@ impl Store {
             }
             let (written, outcome) = self
                 .insert(stream, &mut inserts, &documents, deadline)
-                .await?;
+                .await;
             for insert in inserts.drain(..written) {
                 self.note_written(stream, &insert, callers);
             }
-            let Some(insert) = inserts.first_mut() else {
+            let Some(insert) = inserts.first() else {
                 continue;
             };
             match outcome {
-                Outcome::Written => {
+                Ok(Outcome::Written) => {
                     self.note_written(stream, insert, callers);
                     inserts.remove(0);
                 }
-                Outcome::HeadMoved => {
+                Ok(Outcome::HeadMoved) => {
                     if Instant::now() >= deadline {
                         return Err(failed("too many conflicts with other appends"));
                     }
-                    insert.sent_at = None;
                     let partition = insert.partition;
+                    give_up_places(&mut inserts);
                     pause(conflicts).await;
                     conflicts += 1;
                     self.high_watermarks(deadline, stream, &[partition]).await?;
                 }
-                Outcome::IdTaken => {
-                    insert.sent_at = None;
-                    self.refuse_taken(stream, insert, callers, deadline).await?;
+                Ok(Outcome::IdTaken) => {
+                    let is_lost = insert.is_lost;
+                    let refused = self.refuse_taken(stream, insert, callers, deadline).await;
+                    refused.map_err(|error| if is_lost { lost() } else { error })?;
+                    give_up_places(&mut inserts);
                 }
-                Outcome::Unknown => pause(3).await,
+                Ok(Outcome::Unknown) => pause(3).await,
+                Err(_) if inserts.iter().any(|insert| insert.is_lost) => {
+                    return Err(lost());
+                }
+                Err(error) => return Err(error),
             }
         }
     }
@@ -340,17 +348,17 @@ impl Store {
         let events = insert.events.iter();
         let events: Vec<&Event> = events.map(|(c, e)| &callers[*c].events[*e]).collect();
         let partition = insert.partition;
-        let first = insert
-            .sent_at
-            .unwrap_or_else(|| self.known_head(stream, partition).next());
-        insert.sent_at = Some(first);
+        if !insert.is_lost {
+            insert.first = self.known_head(stream, partition).next();
+        }
         let given = insert.events.iter().filter_map(|(caller, event)| {
             let caller = &callers[*caller];
             let id = caller.events[*event].id;
             caller.given.contains(&id).then_some(id)
         });
         let given: Vec<EventId> = given.collect();
-        batch::document(&stream.id, partition, first, insert.write, &events, &given)
+        let (first, write) = (insert.first, insert.write);
+        batch::document(&stream.id, partition, first, write, &events, &given)
     }
 
     /// Inserts documents in order: how many were written, and what became of the next one.
@@ -360,7 +368,7 @@ impl Store {
         inserts: &mut [Insert],
         documents: &[RawDocumentBuf],
         deadline: Instant,
-    ) -> Result<(usize, Outcome)> {
+    ) -> (usize, Result<Outcome>) {
         let sent = match documents {
             [one] => self
                 .write(deadline, self.log.insert_one(one))
@@ -372,22 +380,19 @@ impl Store {
             }
         };
         let Err(fault) = sent else {
-            return Ok((documents.len(), Outcome::Written));
+            return (documents.len(), Ok(Outcome::Written));
         };
-        let written = match fault.duplicate_at() {
-            Some(at) if at < inserts.len() => at,
-            // Whatever became of the others: they are sent again, and found then if they are there.
-            _ if fault.is_unknown() => 0,
-            _ => return Err(fault.portable(Stage::Write)),
-        };
-        if !fault.is_unknown() {
-            // The server did not get to those behind.
-            for insert in inserts.iter_mut().skip(written + 1) {
-                insert.sent_at = None;
+        // Whatever became of those that nothing is said of: they are sent again, and found then if
+        // they are there.
+        let written = fault.refused_at().filter(|at| *at < inserts.len());
+        let written = written.unwrap_or_default();
+        if fault.is_unknown() {
+            for insert in &mut inserts[written..] {
+                insert.is_lost = true;
             }
         }
         let outcome = self.outcome(stream, &inserts[written], &fault, deadline);
-        Ok((written, outcome.await?))
+        (written, outcome.await)
     }
 
     /// What became of a document that met its key, or an id of its, or whose answer was lost.
@@ -398,8 +403,13 @@ impl Store {
         fault: &Fault,
         deadline: Instant,
     ) -> Result<Outcome> {
-        let first = insert.sent_at.unwrap_or_default();
-        let id = key(&stream.id, insert.partition, first);
+        if fault.is_not_primary() && Instant::now() < deadline {
+            return Ok(Outcome::Unknown);
+        }
+        if !fault.is_unknown() && !fault.is_duplicate() {
+            return Err(fault.portable(Stage::Write));
+        }
+        let id = key(&stream.id, insert.partition, insert.first);
         let find = self.log.find_one(doc! { "_id": id });
         let find = find.projection(doc! { "write": 1 });
         let found = match self.read(deadline, find).await {
@@ -422,7 +432,7 @@ impl Store {
     }
 
     fn note_written(&self, stream: &Stream, insert: &Insert, callers: &mut [Caller]) {
-        let mut sequence = insert.sent_at.unwrap_or_default().previous();
+        let mut sequence = insert.first.previous();
         for (caller, event) in &insert.events {
             sequence = sequence.next();
             callers[*caller].events[*event].sequence = sequence;
@@ -496,7 +506,20 @@ fn inserts(callers: &[Caller]) -> Vec<Insert> {
             partition,
             events,
             write: Uuid::new_v4(),
-            sent_at: None,
+            first: Sequence::ZERO,
+            is_lost: false,
         })
         .collect()
+}
+
+fn lost() -> Error {
+    ambiguous("the answer to a write was lost")
+}
+
+/// The first of them was not written and never will be where it was sent to. So neither was what is
+/// behind it, whatever became of earlier attempts: the server goes in order.
+fn give_up_places(inserts: &mut [Insert]) {
+    for insert in inserts {
+        insert.is_lost = false;
+    }
 }

@@ -11,7 +11,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use mongodb::bson::{Document, doc};
-use rheo_core::{ConsumerId, Error, Event, Lease, LeaseDuration, Partition, Result, Sequence};
+use rheo_core::{
+    ConsumerId, Error, Event, Lease, LeaseDuration, Partition, Result, Sequence, Timestamp,
+};
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -114,7 +116,7 @@ impl Store {
     async fn change(&self, place: &Place, ops: Vec<Op>, deadline: Instant) -> Vec<Result<Done>> {
         let key = place.group.state_key(place.partition);
         match self.change_all(&key, place, &ops, deadline).await {
-            Ok((found, batches)) => self.with_events(place, found, &batches, deadline).await,
+            Ok((found, batches)) => with_events(place, found, &batches),
             Err(error) => {
                 self.records.forget(&key);
                 ops.iter().map(|_| Err(error.clone())).collect()
@@ -145,19 +147,24 @@ impl Store {
                 None => (self.record(deadline, place).await?, true),
             };
             let state = &before.state;
+            let now = self.now();
             let batches = match wanted {
                 0 => Vec::new(),
-                _ => self.batches_for(deadline, place, state, wanted).await?,
+                _ => {
+                    self.batches_for(deadline, place, state, wanted, now)
+                        .await?
+                }
             };
             let mut next = state.successor();
             if next.facts.len() > MOST_FACTS {
-                self.write_facts(deadline, &place.group, place.partition, &next.facts)
-                    .await?;
-                next.facts.clear();
+                let facts = &next.facts;
+                let write = self.write_facts(deadline, &place.group, place.partition, facts);
+                let written = write.await?;
+                next.facts.drain(..written);
             }
             let found: Vec<_> = ops
                 .iter()
-                .map(|op| self.apply(op, &mut next, place, &batches))
+                .map(|op| apply(op, &mut next, place, &batches, now))
                 .collect();
             if !next.differs_from(state) {
                 let now = match is_fresh {
@@ -184,19 +191,26 @@ impl Store {
         Err(failed("too many conflicts with other operations"))
     }
 
-    /// What a fetch can claim that was never claimed.
+    /// The batches of what a fetch can claim, ascending: first what is due again, then what was never
+    /// claimed. They are read before the claim: an event that cannot be read in time is not claimed, so
+    /// that it does not use up its attempts unseen.
     async fn batches_for(
         &self,
         deadline: Instant,
         place: &Place,
         state: &Delivery,
         wanted: u64,
+        now: Timestamp,
     ) -> Result<Vec<Batch>> {
-        if !state.has_room() {
-            return Ok(Vec::new());
-        }
         let (stream, partition) = (&place.stream, place.partition);
-        let batches = self.batches_after(
+        let mut due = state.claimable_again(now, place.group.max_attempts);
+        due.truncate(usize::try_from(wanted).unwrap_or(usize::MAX));
+        let (mut batches, are_all) = self.batches_with(deadline, stream, partition, &due).await?;
+        let wanted = wanted - due.len() as u64;
+        if !are_all || wanted == 0 || !state.has_room() {
+            return Ok(batches);
+        }
+        let unclaimed = self.batches_after(
             deadline,
             stream,
             partition,
@@ -204,93 +218,13 @@ impl Store {
             state.resume,
             wanted,
         );
-        let batches = batches.await?;
+        batches.extend(unclaimed.await?);
+        // The one at the cursor may be among both.
+        batches.dedup_by_key(|batch| batch.first);
         if let Some(last) = batches.last() {
             self.note_head(stream, partition, last.last);
         }
         Ok(batches)
-    }
-
-    fn apply(&self, op: &Op, next: &mut Delivery, place: &Place, batches: &[Batch]) -> Found {
-        let max_attempts = place.group.max_attempts;
-        let now = self.now();
-        match op {
-            Op::Fetch {
-                consumer,
-                limit,
-                duration,
-            } => {
-                let term = Term {
-                    now,
-                    expires_at: now.saturating_add(duration.as_duration()),
-                    holder: Holder {
-                        token: Uuid::new_v4(),
-                        consumer: consumer.clone(),
-                    },
-                };
-                let high_watermark = batches.last().map_or(next.cursor, |batch| batch.last);
-                let limit = usize::try_from(*limit).unwrap_or(usize::MAX);
-                let claimed = next.fetch(high_watermark, limit, max_attempts, &term);
-                Found::Claimed(claimed, term)
-            }
-            Op::Settle { leases, settle } => {
-                let each = leases
-                    .iter()
-                    .map(|given| next.settle(given, settle, max_attempts, now));
-                Found::Other(Done::Settled(each.collect()))
-            }
-            Op::ReplayAfter(sequence) => {
-                next.replay_after(*sequence);
-                Found::Other(Done::WentBack)
-            }
-            Op::ReplayEvents(sequences) => {
-                for sequence in sequences {
-                    next.replay_event(*sequence);
-                }
-                Found::Other(Done::WentBack)
-            }
-            Op::Reset(start) => {
-                next.reset(*start);
-                Found::Other(Done::WentBack)
-            }
-        }
-    }
-
-    /// Gives what was claimed its events. The claims stand whether this succeeds or not.
-    async fn with_events(
-        &self,
-        place: &Place,
-        found: Vec<Found>,
-        batches: &[Batch],
-        deadline: Instant,
-    ) -> Vec<Result<Done>> {
-        let claimed = found.iter().flat_map(|found| match found {
-            Found::Claimed(claimed, _) => claimed.as_slice(),
-            Found::Other(_) => &[],
-        });
-        let sequences: BTreeSet<Sequence> = claimed.map(|claim| claim.sequence).collect();
-        let events = match sequences.is_empty() {
-            true => Ok(BTreeMap::new()),
-            false => {
-                self.events_at(
-                    deadline,
-                    &place.stream,
-                    place.partition,
-                    &sequences,
-                    batches,
-                )
-                .await
-            }
-        };
-        let each = found.into_iter().map(|found| match found {
-            Found::Other(done) => Ok(done),
-            Found::Claimed(claimed, term) => match &events {
-                Ok(events) => leases(place, claimed, &term, events).map(Done::Fetched),
-                Err(_) if claimed.is_empty() => Ok(Done::Fetched(Vec::new())),
-                Err(_) => Err(ambiguous("what was claimed could not be read")),
-            },
-        });
-        each.collect()
     }
 
     // The document
@@ -360,12 +294,16 @@ impl Store {
             };
             match outcome {
                 Ok(true) => return Ok(true),
-                Ok(false) if sent == 1 => return Ok(false),
-                Err(fault) if fault.is_duplicate() && sent == 1 => return Ok(false),
+                Ok(false) if lost.is_none() => return Ok(false),
+                Err(fault) if fault.is_duplicate() && lost.is_none() => return Ok(false),
                 Ok(false) => {}
                 Err(fault) if fault.is_duplicate() => {}
                 Err(fault) if fault.is_unknown() && Instant::now() < deadline => {
                     lost = Some(fault);
+                    pause(sent + 2).await;
+                    continue;
+                }
+                Err(fault) if fault.is_not_primary() && Instant::now() < deadline => {
                     pause(sent + 2).await;
                     continue;
                 }
@@ -404,6 +342,76 @@ impl Store {
     }
 }
 
+fn apply(op: &Op, next: &mut Delivery, place: &Place, batches: &[Batch], now: Timestamp) -> Found {
+    let max_attempts = place.group.max_attempts;
+    match op {
+        Op::Fetch {
+            consumer,
+            limit,
+            duration,
+        } => {
+            let term = Term {
+                now,
+                expires_at: now.saturating_add(duration.as_duration()),
+                holder: Holder {
+                    token: Uuid::new_v4(),
+                    consumer: consumer.clone(),
+                },
+            };
+            let is_at_hand = |sequence| {
+                let at = batches.partition_point(|batch| batch.last < sequence);
+                batches
+                    .get(at)
+                    .is_some_and(|batch| batch.contains(sequence))
+            };
+            let limit = usize::try_from(*limit).unwrap_or(usize::MAX);
+            let claimed = next.fetch(is_at_hand, limit, max_attempts, &term);
+            Found::Claimed(claimed, term)
+        }
+        Op::Settle { leases, settle } => {
+            let each = leases
+                .iter()
+                .map(|given| next.settle(given, settle, max_attempts, now));
+            Found::Other(Done::Settled(each.collect()))
+        }
+        Op::ReplayAfter(sequence) => {
+            next.replay_after(*sequence);
+            Found::Other(Done::WentBack)
+        }
+        Op::ReplayEvents(sequences) => {
+            for sequence in sequences {
+                next.replay_event(*sequence);
+            }
+            Found::Other(Done::WentBack)
+        }
+        Op::Reset(start) => {
+            next.reset(*start);
+            Found::Other(Done::WentBack)
+        }
+    }
+}
+
+/// Gives what was claimed its events. The claims stand whether this succeeds or not.
+fn with_events(place: &Place, found: Vec<Found>, batches: &[Batch]) -> Vec<Result<Done>> {
+    let claimed = found.iter().flat_map(|found| match found {
+        Found::Claimed(claimed, _) => claimed.as_slice(),
+        Found::Other(_) => &[],
+    });
+    let sequences: BTreeSet<Sequence> = claimed.map(|claim| claim.sequence).collect();
+    let mut events = BTreeMap::new();
+    for batch in batches {
+        let wanted = batch.events(&place.stream.name, |sequence| sequences.contains(&sequence));
+        // Those of a batch that is damaged are missing.
+        let wanted = wanted.unwrap_or_default().into_iter();
+        events.extend(wanted.map(|event| (event.sequence, event)));
+    }
+    let each = found.into_iter().map(|found| match found {
+        Found::Other(done) => Ok(done),
+        Found::Claimed(claimed, term) => leases(place, claimed, &term, &events).map(Done::Fetched),
+    });
+    each.collect()
+}
+
 fn unwritten(group: &Group, partition: Partition) -> Record {
     Record {
         state: Delivery::new(group.start(partition)),
@@ -411,18 +419,16 @@ fn unwritten(group: &Group, partition: Partition) -> Record {
     }
 }
 
-/// Notes where to read on.
+/// Notes where to read on, which the operations do not know.
 fn note_resume(next: &mut Delivery, before: &Delivery, batches: &[Batch]) {
-    if next.cursor == before.cursor {
-        return;
-    }
     let holder = batches.iter().find(|batch| batch.contains(next.cursor));
-    if let Some(holder) = holder {
-        next.resume = match holder.last == next.cursor {
-            true => Some(next.cursor.next()),
-            false => Some(holder.first),
-        };
-    }
+    next.resume = match holder {
+        _ if next.cursor == before.cursor => before.resume,
+        _ if next.cursor == Sequence::ZERO => Some(next.cursor.next()),
+        Some(holder) if holder.last == next.cursor => Some(next.cursor.next()),
+        Some(holder) => Some(holder.first),
+        None => None,
+    };
 }
 
 fn leases(

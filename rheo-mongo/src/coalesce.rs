@@ -29,7 +29,8 @@ type Queues<Key, Request, Answer> = Mutex<HashMap<Key, Vec<Waiting<Request, Answ
 struct Waiting<Request, Answer> {
     request: Request,
     deadline: Instant,
-    is_sent: Arc<AtomicBool>,
+    /// Set by the task that sends it, or by the caller that will not wait: the first decides.
+    is_taken: Arc<AtomicBool>,
     answer: oneshot::Sender<Result<Answer>>,
 }
 
@@ -69,14 +70,14 @@ where
         Send: Fn(Vec<Request>, Instant) -> Sent + std::marker::Send + 'static,
         Sent: Future<Output = Vec<Result<Answer>>> + std::marker::Send,
     {
-        let is_sent = Arc::new(AtomicBool::new(false));
+        let is_taken = Arc::new(AtomicBool::new(false));
         let (sender, mut answer) = oneshot::channel();
         let patience = deadline.saturating_duration_since(Instant::now());
         let waiting = Waiting {
             request,
             // A little earlier, so that the caller hears what it was.
             deadline: deadline - patience / 20,
-            is_sent: Arc::clone(&is_sent),
+            is_taken: Arc::clone(&is_taken),
             answer: sender,
         };
         if self.enqueue(&key, waiting) {
@@ -103,9 +104,8 @@ where
         match timeout_at(deadline, &mut answer).await {
             Ok(Ok(answer)) => answer,
             _ => {
-                // First this, then that: the task does it the other way round.
-                drop(answer);
-                match is_sent.load(Ordering::SeqCst) {
+                // From here on the task sends it no more.
+                match is_taken.swap(true, Ordering::SeqCst) {
                     true => Err(lost()),
                     false => Err(unavailable("it was not sent within the operation timeout")),
                 }
@@ -163,8 +163,7 @@ impl<Key: Eq + Hash, Request: Weigh, Answer> Sending<Key, Request, Answer> {
             std::mem::replace(queue, rest)
         };
         batch.retain(|waiting| {
-            waiting.is_sent.store(true, Ordering::SeqCst);
-            !waiting.answer.is_closed()
+            !waiting.answer.is_closed() && !waiting.is_taken.swap(true, Ordering::SeqCst)
         });
         Some(batch)
     }

@@ -37,7 +37,8 @@ impl Config {
     ///
     /// Hosts, credentials, encryption and the like are taken from it. What a rule depends on is not
     /// (DUR-1): write concern, read concern, read preference, retries and timeouts are set by the
-    /// adapter whatever the URL says.
+    /// adapter whatever the URL says. With `directConnection=true` the driver reads from whatever member
+    /// the URL names, so it must be the primary: on another one, what was just appended may be missed.
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
@@ -135,7 +136,8 @@ impl Config {
         options.connect_timeout = Some(self.selection_timeout);
         options.server_selection_timeout = Some(self.selection_timeout);
         options.retry_reads = Some(true);
-        options.retry_writes = Some(true);
+        // What became of the first attempt would not be told: the adapter repeats writes itself.
+        options.retry_writes = Some(false);
         options.write_concern = Some(write_concern());
         options.read_concern = Some(read_concern());
         options.selection_criteria = Some(primary());
@@ -216,12 +218,12 @@ mod tests {
     #[tokio::test]
     async fn the_url_cannot_weaken_a_promise() {
         let weak = "mongodb://localhost/?w=0&journal=false&readConcernLevel=local\
-                    &readPreference=secondaryPreferred&retryWrites=false&appName=shop";
+                    &readPreference=secondaryPreferred&retryWrites=true&appName=shop";
         let options = Config::new(weak).client_options().await.expect("a URL");
         assert_eq!(options.write_concern, Some(write_concern()));
         assert_eq!(options.read_concern, Some(read_concern()));
         assert_eq!(options.selection_criteria, Some(primary()));
-        assert_eq!(options.retry_writes, Some(true));
+        assert_eq!(options.retry_writes, Some(false));
         assert_eq!(options.app_name.as_deref(), Some("shop"));
     }
 

@@ -184,10 +184,11 @@ impl Delivery {
 
     // Claiming
 
-    /// Claims the lowest claimable sequences, at most `limit` (DLV-3, DLV-4).
+    /// Claims the lowest claimable sequences, at most `limit` (DLV-3, DLV-4), and only those whose
+    /// events are at hand.
     pub(crate) fn fetch(
         &mut self,
-        high_watermark: Sequence,
+        is_at_hand: impl Fn(Sequence) -> bool,
         limit: usize,
         max_attempts: MaxAttempts,
         term: &Term,
@@ -196,21 +197,22 @@ impl Delivery {
         if limit == 0 {
             return claims;
         }
-        for sequence in self.due(term.now) {
+        for (sequence, attempts) in self.due(term.now) {
             if claims.len() == limit {
                 return claims;
             }
-            let attempts = self.take(sequence);
             if attempts >= max_attempts.get() {
                 // An expired lease: a retry would have made it a dead letter at once.
+                self.take(sequence);
                 self.bury(sequence, attempts, Reason::lease_expired(), term.now);
-            } else {
+            } else if is_at_hand(sequence) {
+                self.take(sequence);
                 claims.push(self.claim(sequence, attempts + 1, term));
             }
         }
         // All that is due is at or below the cursor, so it goes before what was never claimed.
         let mut room = MOST_OPEN.saturating_sub(self.open_count());
-        while claims.len() < limit && room > 0 && self.cursor < high_watermark {
+        while claims.len() < limit && room > 0 && is_at_hand(self.cursor.next()) {
             self.cursor = self.cursor.next();
             room -= 1;
             claims.push(self.claim(self.cursor, 1, term));
@@ -218,12 +220,26 @@ impl Delivery {
         claims
     }
 
-    /// What is claimable again, ascending.
-    fn due(&self, now: Timestamp) -> Vec<Sequence> {
+    /// What is claimable again or used up, and its attempts, ascending.
+    fn due(&self, now: Timestamp) -> Vec<(Sequence, u32)> {
         let due = self.claims.iter().filter(|claim| claim.due <= now);
-        let mut sequences: Vec<_> = due.flat_map(|claim| claim.open.iter()).collect();
-        sequences.sort_unstable();
-        sequences
+        let each =
+            due.flat_map(|claim| claim.open.iter().map(|sequence| (sequence, claim.attempts)));
+        let mut due: Vec<_> = each.collect();
+        due.sort_unstable();
+        due
+    }
+
+    /// What a fetch would claim again, ascending.
+    pub(crate) fn claimable_again(
+        &self,
+        now: Timestamp,
+        max_attempts: MaxAttempts,
+    ) -> Vec<Sequence> {
+        let due = self.due(now).into_iter();
+        due.filter(|(_, attempts)| *attempts < max_attempts.get())
+            .map(|(sequence, _)| sequence)
+            .collect()
     }
 
     fn claim(&mut self, sequence: Sequence, attempt: u32, term: &Term) -> Claimed {
@@ -419,16 +435,11 @@ impl Delivery {
         }
     }
 
-    /// Takes out what is open; gives its attempts.
-    fn take(&mut self, sequence: Sequence) -> u32 {
+    /// Takes out what is open.
+    fn take(&mut self, sequence: Sequence) {
         let of = |claim: &Claim| claim.open.contains(sequence);
-        match self.claims.iter().position(of) {
-            Some(at) => {
-                let attempts = self.claims[at].attempts;
-                self.take_from(at, sequence);
-                attempts
-            }
-            None => 0,
+        if let Some(at) = self.claims.iter().position(of) {
+            self.take_from(at, sequence);
         }
     }
 

@@ -1,6 +1,6 @@
 //! The one table from what the driver says to portable errors.
 
-use mongodb::error::{ErrorKind, NO_WRITES_PERFORMED, WriteFailure};
+use mongodb::error::{ErrorKind, NO_WRITES_PERFORMED, SYSTEM_OVERLOADED_ERROR, WriteFailure};
 use rheo_core::{Cause, Error};
 
 /// What a command was for.
@@ -34,6 +34,9 @@ pub(crate) enum Fault {
 /// The code of a unique key that is there already.
 const DUPLICATE_KEY: i32 = 11_000;
 
+/// Refused before anything was done: this server is no primary, or not any more.
+const NOT_PRIMARY: [i32; 4] = [10_058, 10_107, 13_435, 13_436];
+
 impl Fault {
     /// The portable error. Never the driver's own text: it may quote data or a connection string.
     pub(crate) fn portable(&self, stage: Stage) -> Error {
@@ -50,22 +53,38 @@ impl Fault {
 
     /// Whether a unique key was there already.
     pub(crate) fn is_duplicate(&self) -> bool {
-        self.duplicate_at().is_some()
+        self.refusal()
+            .is_some_and(|(_, code)| code == DUPLICATE_KEY)
     }
 
-    /// Which of the documents of an ordered insert has a unique key that was there already. Those
-    /// before it were inserted, those behind it were not.
-    pub(crate) fn duplicate_at(&self) -> Option<usize> {
+    /// Whether the server did nothing because it is no primary: there may soon be another.
+    pub(crate) fn is_not_primary(&self) -> bool {
+        let code = match self {
+            Self::Said(error) => match &*error.kind {
+                ErrorKind::Command(error) => Some(error.code),
+                _ => self.refusal().map(|(_, code)| code),
+            },
+            Self::TimedOut => None,
+        };
+        code.is_some_and(|code| NOT_PRIMARY.contains(&code))
+    }
+
+    /// Which of the documents of an ordered insert was refused. Those before it were inserted, those
+    /// behind it were not.
+    pub(crate) fn refused_at(&self) -> Option<usize> {
+        self.refusal().map(|(at, _)| at)
+    }
+
+    /// The document that was refused, and the code why.
+    fn refusal(&self) -> Option<(usize, i32)> {
         let Self::Said(error) = self else {
             return None;
         };
         match &*error.kind {
-            ErrorKind::Write(WriteFailure::WriteError(error)) if error.code == DUPLICATE_KEY => {
-                Some(0)
-            }
+            ErrorKind::Write(WriteFailure::WriteError(error)) => Some((0, error.code)),
             ErrorKind::InsertMany(error) if error.write_concern_error.is_none() => {
                 match error.write_errors.as_deref() {
-                    Some([error]) if error.code == DUPLICATE_KEY => Some(error.index),
+                    Some([error]) => Some((error.index, error.code)),
                     _ => None,
                 }
             }
@@ -86,6 +105,10 @@ fn portable(error: &mongodb::error::Error, stage: Stage) -> Error {
         }
         ErrorKind::Shutdown => unavailable("this handle is closed"),
         _ if nothing_was_written => unavailable("the server did not get to the write"),
+        // What the driver says when a connection breaks before it is made: nothing was sent on it.
+        ErrorKind::Io(_) if error.contains_label(SYSTEM_OVERLOADED_ERROR) => {
+            unavailable("no connection could be made")
+        }
         ErrorKind::Io(error) => stage.lost(&format!("the connection broke: {}", error.kind())),
         ErrorKind::ConnectionPoolCleared { .. } => stage.lost("the connections were given up"),
         ErrorKind::Command(error) => by_code(error.code, stage),
@@ -121,10 +144,11 @@ fn by_code(code: i32, stage: Stage) -> Error {
         DUPLICATE_KEY => failed("a key is there already"),
         10_334 => failed("a document is too large"),
         14_031 => failed("the server's disk is full"),
-        // Refused before anything was done: this server is no primary, or not any more.
-        10_058 | 10_107 | 13_435 | 13_436 => unavailable("the server is not the primary"),
+        _ if NOT_PRIMARY.contains(&code) => unavailable("the server is not the primary"),
+        // A router that found none.
+        133 => unavailable("no primary within the selection timeout"),
         // Cut off somewhere in between.
-        6 | 7 | 50 | 64 | 89 | 91 | 189 | 262 | 9_001 | 11_600 | 11_601 | 11_602 => {
+        6 | 7 | 50 | 64 | 89 | 91 | 134 | 189 | 202 | 262 | 279 | 317 | 9_001 | 11_600..=11_602 => {
             stage.lost(&format!("the server ended the command, code {code}"))
         }
         _ => failed(&format!("the server refused the command, code {code}")),
@@ -170,6 +194,8 @@ mod tests {
             (64, BackendUnavailable, Ambiguous),
             (91, BackendUnavailable, Ambiguous),
             (189, BackendUnavailable, Ambiguous),
+            (133, BackendUnavailable, BackendUnavailable),
+            (202, BackendUnavailable, Ambiguous),
             (11_600, BackendUnavailable, Ambiguous),
             (11_602, BackendUnavailable, Ambiguous),
         ] {

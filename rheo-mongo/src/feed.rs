@@ -7,13 +7,13 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures_util::TryStreamExt;
 use mongodb::Client;
 use mongodb::bson::{Document, doc};
 use mongodb::error::ErrorKind;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 use crate::config::Config;
 
@@ -25,7 +25,16 @@ const NOT_A_REPLICA_SET: i32 = 40_573;
 /// The ids of streams that something was appended to.
 pub(crate) struct Feed {
     appended: broadcast::Sender<Arc<str>>,
-    watching: Mutex<Option<JoinHandle<()>>>,
+    watching: Mutex<Watching>,
+}
+
+#[derive(Default)]
+enum Watching {
+    #[default]
+    NotYet,
+    By(JoinHandle<()>),
+    /// The handle has ended.
+    NoMore,
 }
 
 /// One that hears of them.
@@ -43,21 +52,21 @@ impl Feed {
     pub(crate) fn listen(&self, config: &Config) -> Listener {
         let listener = Listener(self.appended.subscribe());
         let mut watching = self.watching();
-        if config.change_streams && watching.is_none() {
+        if config.change_streams && matches!(*watching, Watching::NotYet) {
             let watch = watch(config.clone(), self.appended.clone());
-            *watching = Some(tokio::spawn(watch));
+            *watching = Watching::By(tokio::spawn(watch));
         }
         listener
     }
 
-    /// Ends the change stream.
+    /// Ends the change stream, for good.
     pub(crate) fn stop(&self) {
-        if let Some(task) = self.watching().take() {
+        if let Watching::By(task) = std::mem::replace(&mut *self.watching(), Watching::NoMore) {
             task.abort();
         }
     }
 
-    fn watching(&self) -> MutexGuard<'_, Option<JoinHandle<()>>> {
+    fn watching(&self) -> MutexGuard<'_, Watching> {
         self.watching.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -111,8 +120,17 @@ async fn watch_once(
         doc! { "$match": { "operationType": "insert" } },
         doc! { "$project": { "operationType": 1, "documentKey": 1 } },
     ];
-    let mut changes = log.watch().pipeline(keys).await?;
-    while let Some(change) = changes.try_next().await? {
+    let watch = log.watch().pipeline(keys).max_await_time(RECOVERY);
+    let mut changes = watch.await?;
+    while changes.is_alive() {
+        // The server answers every so often, also when nothing happens; one that is frozen does not.
+        let change = timeout(RECOVERY + config.operation_timeout, changes.next_if_any());
+        let Ok(change) = change.await else {
+            return Ok(());
+        };
+        let Some(change) = change? else {
+            continue;
+        };
         let key = change.document_key.as_ref();
         let key = key.and_then(|key| key.get_str("_id").ok());
         if let Some((stream_id, _)) = key.and_then(|key| key.split_once('.')) {
@@ -121,4 +139,20 @@ async fn watch_once(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_feed_that_was_stopped_does_not_begin_again() {
+        let config = Config::new("mongodb://localhost:1").with_change_streams(true);
+        let feed = Feed::new();
+        let _first = feed.listen(&config);
+        assert!(matches!(*feed.watching(), Watching::By(_)));
+        feed.stop();
+        let _late = feed.listen(&config);
+        assert!(matches!(*feed.watching(), Watching::NoMore));
+    }
 }

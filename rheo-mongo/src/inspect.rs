@@ -100,7 +100,7 @@ impl Store {
                 .await?;
             let sequences = dead.keys().copied().collect();
             let mut events = self
-                .events_at(deadline, &stream, partition, &sequences, &[])
+                .events_at(deadline, &stream, partition, &sequences)
                 .await?;
             letters.extend(dead.into_iter().filter_map(|(sequence, dead)| {
                 Some(DeadLetter {

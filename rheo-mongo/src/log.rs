@@ -157,34 +157,68 @@ impl Store {
         Ok(batch.filter(|batch| batch.contains(sequence)))
     }
 
-    /// The events at these places; some batches may be known already.
+    /// The batches that hold these events, which ascend, and whether those are all: they are the first
+    /// ones if more would not be read in time, or not fit in memory.
+    pub(crate) async fn batches_with(
+        &self,
+        deadline: Instant,
+        stream: &Stream,
+        partition: Partition,
+        sequences: &[Sequence],
+    ) -> Result<(Vec<Batch>, bool)> {
+        /// In one command.
+        const TOGETHER: usize = 1_000;
+        /// Commands for one batch each.
+        const MOST_ALONE: usize = 200;
+        let (mut batches, mut bytes, mut alone) = (Vec::<Batch>::new(), 0, 0);
+        for sequences in sequences.chunks(TOGETHER) {
+            // Most batches begin with an event that is wanted, for most hold one event.
+            let firsts: Vec<i64> = sequences.iter().map(|sequence| sequence.as_i64()).collect();
+            let begin = self.range(deadline, stream, partition, doc! { "$in": firsts });
+            let mut begin = begin.await?.into_iter().peekable();
+            for sequence in sequences {
+                if batches.last().is_some_and(|last| last.contains(*sequence)) {
+                    continue;
+                }
+                if bytes > MOST_READ || alone == MOST_ALONE {
+                    return Ok((batches, false));
+                }
+                let batch = match begin.next_if(|batch| batch.contains(*sequence)) {
+                    Some(batch) => batch,
+                    None => {
+                        alone += 1;
+                        let found = self.batch_of(deadline, stream, partition, *sequence);
+                        let missing = || failed("an event of the log is missing");
+                        found.await?.ok_or_else(missing)?
+                    }
+                };
+                bytes += batch.byte_len();
+                batches.push(batch);
+            }
+        }
+        Ok((batches, true))
+    }
+
+    /// The events at these places.
     pub(crate) async fn events_at(
         &self,
         deadline: Instant,
         stream: &Stream,
         partition: Partition,
         sequences: &BTreeSet<Sequence>,
-        known: &[Batch],
     ) -> Result<BTreeMap<Sequence, Event>> {
         let mut events = BTreeMap::new();
-        let mut add = |batch: &Batch| -> Result<()> {
-            let wanted = batch.events(&stream.name, |sequence| sequences.contains(&sequence))?;
-            events.extend(wanted.into_iter().map(|event| (event.sequence, event)));
-            Ok(())
-        };
-        known.iter().try_for_each(&mut add)?;
-        let mut last: Option<Batch> = None;
-        for sequence in sequences {
-            let is_known = |batch: &Batch| batch.contains(*sequence);
-            if known.iter().any(is_known) || last.as_ref().is_some_and(is_known) {
-                continue;
+        let mut rest: Vec<Sequence> = sequences.iter().copied().collect();
+        while !rest.is_empty() {
+            let read = self.batches_with(deadline, stream, partition, &rest);
+            let (batches, _) = read.await?;
+            for batch in &batches {
+                let wanted =
+                    batch.events(&stream.name, |sequence| sequences.contains(&sequence))?;
+                events.extend(wanted.into_iter().map(|event| (event.sequence, event)));
             }
-            let found = self
-                .batch_of(deadline, stream, partition, *sequence)
-                .await?;
-            let batch = found.ok_or_else(|| failed("an event of the log is missing"))?;
-            add(&batch)?;
-            last = Some(batch);
+            let last = batches.last().map_or(Sequence::MAX, |batch| batch.last);
+            rest.retain(|sequence| *sequence > last);
         }
         Ok(events)
     }
@@ -288,22 +322,18 @@ impl Store {
             .iter()
             .map(|partition| (*partition, self.known_head(stream, *partition)))
             .collect();
-        loop {
-            let next = heads
-                .iter()
-                .map(|(p, head)| key(&stream.id, *p, head.next()));
-            let filter = doc! { "_id": { "$in": next.collect::<Vec<_>>() } };
-            let find = self.log.find(filter).projection(ends());
-            let found = self.all(deadline, find).await?;
-            if found.is_empty() {
-                return Ok(heads);
-            }
-            let moved: Vec<Batch> = found.into_iter().map(Batch::new).collect::<Result<_>>()?;
-            let ends = stream::iter(moved)
-                .map(|batch| self.end_after(deadline, stream, batch))
-                .buffer_unordered(AT_ONCE);
-            heads.extend(ends.try_collect::<Vec<_>>().await?);
-        }
+        let next = heads
+            .iter()
+            .map(|(p, head)| key(&stream.id, *p, head.next()));
+        let filter = doc! { "_id": { "$in": next.collect::<Vec<_>>() } };
+        let find = self.log.find(filter).projection(ends());
+        let found = self.all(deadline, find).await?.into_iter();
+        let moved: Vec<Batch> = found.map(Batch::new).collect::<Result<_>>()?;
+        let ends = stream::iter(moved)
+            .map(|batch| self.end_after(deadline, stream, batch))
+            .buffer_unordered(AT_ONCE);
+        heads.extend(ends.try_collect::<Vec<_>>().await?);
+        Ok(heads)
     }
 
     /// The last sequence from a batch on.

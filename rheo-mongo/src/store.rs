@@ -236,26 +236,32 @@ impl Store {
         own_field: &str,
     ) -> Result<bool> {
         self.check_open()?;
+        // What was lost once may still get there, whatever becomes of it when it is sent again.
+        let mut lost = None;
         loop {
             let sent = self.write(deadline, collection.insert_one(document)).await;
-            match sent {
-                Ok(_) => return Ok(true),
-                Err(fault) if fault.is_duplicate() || fault.is_unknown() => {
-                    let key = doc! { "_id": document.get("_id").cloned() };
-                    let found = self.read(deadline, collection.find_one(key)).await;
-                    match (found, fault.is_unknown()) {
-                        (Ok(Some(found)), _) => {
-                            return Ok(found.get(own_field) == document.get(own_field));
-                        }
-                        // It may still get there, and sent again it gets there once.
-                        (Ok(None), true) if Instant::now() < deadline => pause(1).await,
-                        (Ok(None), false) => return Err(failed("the index of keys is damaged")),
-                        (_, true) => return Err(fault.portable(Stage::Write)),
-                        (Err(error), false) => return Err(error),
-                    }
-                }
-                Err(fault) => return Err(fault.portable(Stage::Write)),
+            let Err(fault) = sent else {
+                return Ok(true);
+            };
+            let error = fault.portable(Stage::Write);
+            if fault.is_unknown() {
+                lost = Some(error.clone());
             }
+            if fault.is_duplicate() || fault.is_unknown() {
+                let key = doc! { "_id": document.get("_id").cloned() };
+                match self.read(deadline, collection.find_one(key)).await {
+                    Ok(Some(found)) => {
+                        return Ok(found.get(own_field) == document.get(own_field));
+                    }
+                    Ok(None) => {}
+                    Err(error) => return Err(lost.unwrap_or(error)),
+                }
+            }
+            let is_passing = fault.is_unknown() || fault.is_not_primary();
+            if !is_passing || Instant::now() >= deadline {
+                return Err(lost.unwrap_or(error));
+            }
+            pause(1).await;
         }
     }
 

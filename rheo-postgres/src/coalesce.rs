@@ -26,7 +26,8 @@ type Queues<Key, Request, Answer> = Mutex<HashMap<Key, Vec<Waiting<Request, Answ
 struct Waiting<Request, Answer> {
     request: Request,
     deadline: Instant,
-    is_sent: Arc<AtomicBool>,
+    /// Set by the task that sends it, or by the caller that will not wait: the first decides.
+    is_taken: Arc<AtomicBool>,
     answer: oneshot::Sender<Answer>,
 }
 
@@ -72,13 +73,13 @@ where
         Sent: Future<Output = Vec<Answer>> + std::marker::Send,
     {
         let patience = deadline.saturating_duration_since(Instant::now());
-        let is_sent = Arc::new(AtomicBool::new(false));
+        let is_taken = Arc::new(AtomicBool::new(false));
         let (sender, mut answer) = oneshot::channel();
         let waiting = Waiting {
             request,
             // A little earlier, so that the caller hears what it was.
             deadline: deadline - patience / 20,
-            is_sent: Arc::clone(&is_sent),
+            is_taken: Arc::clone(&is_taken),
             answer: sender,
         };
         if self.enqueue(&key, waiting) {
@@ -105,9 +106,8 @@ where
         match timeout_at(deadline, &mut answer).await {
             Ok(Ok(answer)) => Asked::Answered(answer),
             _ => {
-                // First this, then that: the task does it the other way round.
-                drop(answer);
-                match is_sent.load(Ordering::SeqCst) {
+                // From here on the task sends it no more.
+                match is_taken.swap(true, Ordering::SeqCst) {
                     true => Asked::Lost,
                     false => Asked::NotSent,
                 }
@@ -153,8 +153,7 @@ impl<Key: Eq + Hash, Request, Answer> Sending<Key, Request, Answer> {
             std::mem::replace(queue, rest)
         };
         batch.retain(|waiting| {
-            waiting.is_sent.store(true, Ordering::SeqCst);
-            !waiting.answer.is_closed()
+            !waiting.answer.is_closed() && !waiting.is_taken.swap(true, Ordering::SeqCst)
         });
         Some(batch)
     }

@@ -36,9 +36,10 @@ impl Fixture {
             },
         };
         self.state.version += 1;
+        let high_watermark = self.high_watermark;
         let claimed = self
             .state
-            .fetch(self.high_watermark, limit, attempts(), &term);
+            .fetch(|s| s <= high_watermark, limit, attempts(), &term);
         let got = claimed.into_iter().map(|claim| Got {
             sequence: claim.sequence.get(),
             attempt: claim.attempt,

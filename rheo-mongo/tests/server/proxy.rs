@@ -1,8 +1,8 @@
 //! A relay in front of the server that counts commands, and loses the answer of one of them.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
@@ -22,6 +22,9 @@ pub(crate) enum Afterwards {
     Held,
     /// Nothing is answered any more, but every connection is accepted and stays open.
     Silent,
+    /// The first insert does not arrive: its connection breaks. When it is sent again, it arrives the
+    /// first time, and the second waits until it may go on.
+    Late,
 }
 
 /// The relay. Those who watch the server, and those who make a connection, are not counted.
@@ -31,6 +34,12 @@ pub(crate) struct Proxy {
 }
 
 struct State {
+    server: String,
+    /// The insert that arrives late.
+    late: Mutex<Vec<u8>>,
+    inserts: AtomicUsize,
+    is_refused: AtomicBool,
+    goes_on: Notify,
     /// The number of the command whose answer is lost, from 1; 0 for the very first word.
     loses: usize,
     afterwards: Afterwards,
@@ -46,6 +55,11 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("bound");
         let state = Arc::new(State {
+            server: server.clone(),
+            late: Mutex::default(),
+            inserts: AtomicUsize::new(0),
+            is_refused: AtomicBool::new(false),
+            goes_on: Notify::new(),
             loses,
             afterwards,
             commands: AtomicUsize::new(0),
@@ -74,7 +88,29 @@ impl Proxy {
         self.state.died.notify_waiters();
     }
 
-    /// Waits until an answer is held.
+    /// Answers nothing from here on, and breaks every new connection.
+    pub(crate) fn fall_silent(&self) {
+        self.state.is_dead.store(true, Ordering::SeqCst);
+        self.state.is_silent.store(true, Ordering::SeqCst);
+    }
+
+    /// Lets the insert through that waits.
+    pub(crate) fn go_on(&self) {
+        self.state.goes_on.notify_one();
+    }
+
+    /// Has the server refuse the insert that waits, and those behind it.
+    pub(crate) fn refuse(&self) {
+        self.state.is_refused.store(true, Ordering::SeqCst);
+        self.state.goes_on.notify_one();
+    }
+
+    /// How many commands there were.
+    pub(crate) fn commands(&self) -> usize {
+        self.state.commands.load(Ordering::SeqCst)
+    }
+
+    /// Waits until an answer is held, or an insert waits.
     pub(crate) async fn held(&self) {
         self.state.held.notified().await;
     }
@@ -107,7 +143,26 @@ async fn requests(
     state: &State,
     is_lost: &AtomicBool,
 ) {
-    while let Some(message) = message(&mut from).await {
+    while let Some(mut message) = message(&mut from).await {
+        if state.afterwards == Afterwards::Late && name(&message) == Some(b"insert") {
+            match state.inserts.fetch_add(1, Ordering::SeqCst) {
+                0 => {
+                    *lock(&state.late) = message;
+                    return;
+                }
+                1 => {
+                    let late = lock(&state.late).clone();
+                    arrive(&state.server, &late).await;
+                    state.held.notify_one();
+                    state.goes_on.notified().await;
+                }
+                _ => {}
+            }
+            if state.is_refused.load(Ordering::SeqCst) {
+                // The server knows no such command.
+                message[NAME] = b'X';
+            }
+        }
         if is_counted(&message) {
             let number = state.commands.fetch_add(1, Ordering::SeqCst) + 1;
             let more = usize::from(state.afterwards == Afterwards::GoesTwice);
@@ -148,6 +203,20 @@ async fn answers(
     }
 }
 
+/// Sends a message to the server, and waits until it was done.
+async fn arrive(server: &str, late: &[u8]) {
+    let mut server = TcpStream::connect(server)
+        .await
+        .expect("the server is there");
+    server.write_all(late).await.expect("sent");
+    let (mut answers, _requests) = server.into_split();
+    message(&mut answers).await.expect("answered");
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 async fn message(from: &mut OwnedReadHalf) -> Option<Vec<u8>> {
     let mut length = [0; 4];
     from.read_exact(&mut length).await.ok()?;
@@ -157,24 +226,31 @@ async fn message(from: &mut OwnedReadHalf) -> Option<Vec<u8>> {
     Some(message)
 }
 
-/// Whether a message is a command of the adapter, by its name: the first key of its document.
-fn is_counted(message: &[u8]) -> bool {
+/// Where the name of a command is: behind header, flags, the kind of the section, the length of the
+/// document, and the type of the element.
+const NAME: usize = 16 + 4 + 1 + 4 + 1;
+
+/// The name of a command: the first key of its document.
+fn name(message: &[u8]) -> Option<&[u8]> {
     const OP_MSG: [u8; 4] = 2_013_u32.to_le_bytes();
-    // Header, flags, the kind of the section, the length of the document, the type of the element.
-    const NAME: usize = 16 + 4 + 1 + 4 + 1;
     if message.get(12..16) != Some(&OP_MSG) {
-        return false;
+        return None;
     }
-    let name = message.get(NAME..).unwrap_or_default();
-    let end = name.iter().position(|byte| *byte == 0).unwrap_or_default();
-    !matches!(
-        &name[..end],
-        b"hello"
-            | b"isMaster"
-            | b"ismaster"
-            | b"endSessions"
-            | b"killCursors"
-            | b"saslStart"
-            | b"saslContinue"
-    )
+    message.get(NAME..)?.split(|byte| *byte == 0).next()
+}
+
+/// Whether a message is a command of the adapter.
+fn is_counted(message: &[u8]) -> bool {
+    name(message).is_some_and(|name| {
+        !matches!(
+            name,
+            b"hello"
+                | b"isMaster"
+                | b"ismaster"
+                | b"endSessions"
+                | b"killCursors"
+                | b"saslStart"
+                | b"saslContinue"
+        )
+    })
 }

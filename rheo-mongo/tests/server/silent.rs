@@ -96,8 +96,8 @@ async fn to_ask_for_nothing_excuses_no_error() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_write_whose_answer_does_not_come_is_ambiguous_in_time() {
     let scene = Scene::new(1).await;
-    // Four commands look up the stream and where its log ends, the fifth inserts.
-    let proxy = Proxy::start(scene.bed.server().await, 5, Afterwards::Silent).await;
+    // Three commands look up the stream and where its log ends, the fourth inserts.
+    let proxy = Proxy::start(scene.bed.server().await, 4, Afterwards::Silent).await;
     let backend = scene.bed.via(proxy.address, PATIENCE).await;
     let begun = Instant::now();
     let result = backend.append(&stream(), event(P0, 100)).await;
@@ -111,5 +111,24 @@ async fn a_write_whose_answer_does_not_come_is_ambiguous_in_time() {
     proxy.recover();
     let read = backend.read(&stream(), &ReadOptions::new()).await;
     assert!(read.is_ok(), "{read:?}");
+    scene.bed.drop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_that_gets_no_connection_is_unavailable() {
+    let scene = Scene::new(1).await;
+    let proxy = Proxy::start(scene.bed.server().await, usize::MAX, Afterwards::Silent).await;
+    let backend = scene.bed.via(proxy.address, PATIENCE).await;
+    let appended = backend.append(&stream(), event(P0, 100)).await;
+    appended.expect("appended");
+    proxy.fall_silent();
+    // There is one connection so far, and the ping has it.
+    let event = event(P0, 101);
+    let stream = stream();
+    let (ping, append) = tokio::join!(biased; backend.ping(), backend.append(&stream, event));
+    for result in [ping, append.map(drop)] {
+        let kind = result.map_err(|error| error.kind());
+        assert_eq!(kind, Err(ErrorKind::BackendUnavailable));
+    }
     scene.bed.drop().await;
 }
