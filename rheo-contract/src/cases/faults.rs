@@ -54,6 +54,9 @@ pub(crate) const CASES: &[Case] = &[
 
 /// The most requests of one operation at which a fault strikes.
 const MOST_REQUESTS: usize = 16;
+/// Where each fault costs time, so many requests of an operation are enough once that time has passed.
+const FEW_REQUESTS: u32 = 3;
+const ENOUGH_TIME: Duration = Duration::from_secs(20);
 /// How often in a row a fault may strike and the operation succeed all the same, before it is left.
 const MOST_UNHARMED: u32 = 10;
 /// The most requests where each costs a timeout, which all operations wait for at once.
@@ -159,9 +162,13 @@ fn exercised(tried: bool) -> Outcome {
 async fn strike_at(t: &Fixture, fault: Fault, at: impl Fn(&Interrupted) -> bool) -> Outcome<bool> {
     let (handle, injector) = t.faulty_handle().await?;
     let operations = Interrupted::all(&t.capabilities());
+    let (started, enough) = (Instant::now(), ENOUGH_TIME * t.budget().patience());
     for operation in operations.into_iter().filter(at) {
         let mut unharmed = 0;
         for nth in 1..=u32::try_from(t.budget().times(MOST_REQUESTS)).unwrap_or(u32::MAX) {
+            if nth > FEW_REQUESTS && started.elapsed() > enough {
+                break;
+            }
             t.forget_history();
             let Some(strike) = strike(t, &handle, &injector, operation, fault, nth).await? else {
                 return Ok(false);

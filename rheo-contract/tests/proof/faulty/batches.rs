@@ -23,6 +23,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "batches::LSE-8::hundreds_of_leases_settle_in_one_batch",
             "batches::LSE-8::one_batch_settles_in_several_partitions",
             "batches::LSE-8::one_batch_settles_in_several_streams_and_groups",
+            "batches::LSE-8::over_a_thousand_leases_settle_in_one_batch",
         ],
     },
     faulty! {
@@ -37,6 +38,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "batches::LSE-8::of_a_lease_given_twice_the_first_settles",
             "batches::LSE-8::one_batch_settles_in_several_partitions",
             "batches::LSE-8::one_batch_settles_in_several_streams_and_groups",
+            "batches::LSE-8::over_a_thousand_leases_settle_in_one_batch",
         ],
     },
     faulty! {
@@ -51,6 +53,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "batches::LSE-8::of_a_lease_given_twice_the_first_settles",
             "batches::LSE-8::one_batch_settles_in_several_partitions",
             "batches::LSE-8::one_batch_settles_in_several_streams_and_groups",
+            "batches::LSE-8::over_a_thousand_leases_settle_in_one_batch",
         ],
     },
     faulty! {
@@ -119,7 +122,10 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         BatchIsOfOnePartition: "a batch of rejects is for the partition of its first lease",
         says: "the results",
-        kills: ["batches::LSE-8::one_batch_settles_in_several_partitions"],
+        kills: [
+            "batches::LSE-8::one_batch_settles_in_several_partitions",
+            "dead_letters::DLQ-5::more_than_a_thousand_dead_letters_join_up_across_partitions",
+        ],
     },
     faulty! {
         BatchIsCut: "of a batch of acks only the first hundred are done",
@@ -127,6 +133,10 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "batches::LSE-8::hundreds_of_leases_settle_in_one_batch",
             "batches::LSE-8::hundreds_of_leases_are_over_after_one_batch",
+            "batches::LSE-8::over_a_thousand_leases_settle_in_one_batch",
+            "inspect::OPS-3::group_info_counts_any_number_of_leases_and_dead_letters",
+            "progress::FRN-1::a_hole_below_a_thousand_acks_holds_the_frontier",
+            "progress::FRN-1::holes_hold_the_frontier_however_far_up",
         ],
     },
     faulty! {
@@ -135,6 +145,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "batches::LSE-8::a_batch_of_renewals_gives_the_renewed_leases_in_order",
             "batches::LSE-8::each_result_is_that_of_its_lease",
+            "batches::LSE-8::over_a_thousand_leases_settle_in_one_batch",
         ],
     },
     faulty! {
@@ -142,33 +153,51 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "no claimable event",
         kills: [
             "batches::LSE-8::a_batch_of_renewals_gives_the_renewed_leases_in_order",
+            "batches::LSE-8::a_batch_of_renewals_answers_with_its_expiry",
             "batches::LSE-8::hundreds_of_leases_are_renewed_in_one_batch",
         ],
     },
     faulty! {
         BatchDelaysTheFirst: "in a batch of retries only the first has its delay",
         says: "no claimable event",
-        kills: ["batches::LSE-8::a_batch_of_retries_delays_each"],
+        kills: [
+            "batches::LSE-8::a_batch_of_retries_delays_each",
+            "batches::LSE-8::a_batch_of_last_retries_makes_whole_dead_letters",
+        ],
     },
     faulty! {
         BatchHasOneOutcome: "a batch of retries has the outcome of its first lease",
         says: "the results",
-        kills: ["batches::LSE-8::a_batch_of_retries_gives_up_on_the_used_up_ones_alone"],
+        kills: [
+            "batches::LSE-8::a_batch_of_retries_gives_up_on_the_used_up_ones_alone",
+            "batches::LSE-8::a_batch_of_last_retries_makes_whole_dead_letters",
+        ],
     },
     faulty! {
         BatchKeepsTheFirstReason: "in a batch of rejects only the first keeps its reason",
         says: "the reasons",
-        kills: ["batches::LSE-8::a_batch_of_rejects_keeps_the_reason_of_each"],
+        kills: [
+            "batches::LSE-8::a_batch_of_rejects_keeps_the_reason_of_each",
+            "batches::LSE-8::a_batch_of_rejects_makes_whole_dead_letters",
+        ],
     },
     faulty! {
         BatchAsksForUnexpiredLeases: "in a batch of acks expired leases are stale",
         says: "the results",
-        kills: ["batches::LSE-8::expired_leases_settle_in_a_batch_as_well"],
+        kills: [
+            "batches::LSE-8::expired_leases_settle_in_a_batch_as_well",
+            "leases::LSE-4::what_was_settled_late_holds_up_nothing",
+            "progress::FRN-1::a_late_settle_fills_its_hole",
+        ],
     },
     faulty! {
         BatchMovesTheFrontierOnce: "a batch of acks with a hole below it hides the hole from the lag",
         says: "the frontier",
-        kills: ["batches::LSE-8::a_batch_moves_the_frontier_like_its_single_settles"],
+        kills: [
+            "batches::LSE-8::a_batch_moves_the_frontier_like_its_single_settles",
+            "progress::FRN-1::a_hole_below_a_thousand_acks_holds_the_frontier",
+            "progress::FRN-1::holes_hold_the_frontier_however_far_up",
+        ],
     },
 ];
 

@@ -23,7 +23,16 @@ pub(super) const FAULTY: &[Faulty] = &[
             "batches::LSE-8::hundreds_of_leases_are_over_after_one_batch",
             "batches::LSE-8::hundreds_of_leases_are_renewed_in_one_batch",
             "batches::LSE-8::hundreds_of_leases_are_retried_in_one_batch",
+            "batches::LSE-8::over_a_thousand_leases_settle_in_one_batch",
+            "dead_letters::DLQ-5::more_than_a_thousand_dead_letters_join_up",
+            "dead_letters::DLQ-5::more_than_a_thousand_dead_letters_join_up_across_partitions",
             "fidelity::LOG-5::every_event_of_a_large_batch_is_whole",
+            "inspect::OPS-3::group_info_counts_any_number_of_leases_and_dead_letters",
+            "progress::FRN-1::a_hole_below_a_thousand_acks_holds_the_frontier",
+            "progress::FRN-1::holes_hold_the_frontier_however_far_up",
+            "replay::RPL-1::any_number_of_events_is_reopened_after_a_sequence",
+            "replay::RPL-4::any_number_of_chosen_events_is_reopened",
+            "reset::RPL-5::reset_drops_any_number_of_deliveries",
         ],
     },
     faulty! {
@@ -31,6 +40,15 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the number of open leases to be 10000",
         kills: [
             "delivery::DLV-3::ten_thousand_events_may_be_open",
+            "batches::LSE-8::over_a_thousand_leases_settle_in_one_batch",
+            "dead_letters::DLQ-5::more_than_a_thousand_dead_letters_join_up",
+            "dead_letters::DLQ-5::more_than_a_thousand_dead_letters_join_up_across_partitions",
+            "inspect::OPS-3::group_info_counts_any_number_of_leases_and_dead_letters",
+            "progress::FRN-1::a_hole_below_a_thousand_acks_holds_the_frontier",
+            "progress::FRN-1::holes_hold_the_frontier_however_far_up",
+            "replay::RPL-1::any_number_of_events_is_reopened_after_a_sequence",
+            "replay::RPL-4::any_number_of_chosen_events_is_reopened",
+            "reset::RPL-5::reset_drops_any_number_of_deliveries",
         ],
     },
     faulty! {
@@ -38,6 +56,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "no claimable event",
         kills: [
             "batches::LSE-8::hundreds_of_leases_are_renewed_in_one_batch",
+            "batches::LSE-8::over_a_thousand_leases_settle_in_one_batch",
         ],
     },
     faulty! {
@@ -45,6 +64,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "300 leases",
         kills: [
             "batches::LSE-8::hundreds_of_leases_are_retried_in_one_batch",
+            "batches::LSE-8::over_a_thousand_leases_settle_in_one_batch",
         ],
     },
     faulty! {
@@ -52,6 +72,9 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "Err(StaleLease)",
         kills: [
             "batches::LSE-8::hundreds_of_leases_are_over_after_one_batch",
+            "dead_letters::DLQ-5::more_than_a_thousand_dead_letters_join_up",
+            "dead_letters::DLQ-5::more_than_a_thousand_dead_letters_join_up_across_partitions",
+            "inspect::OPS-3::group_info_counts_any_number_of_leases_and_dead_letters",
         ],
     },
     faulty! {
@@ -59,6 +82,11 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the results of Reject",
         kills: [
             "batches::LSE-8::hundreds_of_leases_are_over_after_one_batch",
+            "dead_letters::DLQ-5::more_than_a_thousand_dead_letters_join_up",
+            "dead_letters::DLQ-5::more_than_a_thousand_dead_letters_join_up_across_partitions",
+            "inspect::OPS-3::group_info_counts_any_number_of_leases_and_dead_letters",
+            "replay::RPL-1::any_number_of_events_is_reopened_after_a_sequence",
+            "reset::RPL-5::reset_drops_any_number_of_deliveries",
         ],
     },
     faulty! {
@@ -106,6 +134,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the sequences that were handed out",
         kills: [
             "settling::DLQ-3::used_up_events_are_never_handed_out_whatever_the_limit",
+            "batches::LSE-8::over_a_thousand_leases_settle_in_one_batch",
+            "replay::RPL-4::chosen_events_at_any_attempt_are_reopened",
             "settling::DLQ-3::used_up_events_do_not_fill_a_fetch",
         ],
     },
@@ -114,7 +144,9 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "sequence and attempt of the dead letters",
         kills: [
             "settling::DLQ-3::all_used_up_events_become_dead_letters_whatever_the_limit",
+            "dead_letters::DLQ-5::what_was_lost_long_ago_dies_when_it_is_reclaimed",
             "settling::DLQ-3::an_empty_fetch_leaves_nothing_used_up",
+            "settling::DLQ-3::an_empty_fetch_leaves_nothing_used_up_in_any_partition",
         ],
     },
 ];

@@ -59,6 +59,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the timestamp",
         kills: [
             "fidelity::LOG-5::a_timestamp_follows_the_clock_back",
+            "queries::QRY-1::a_time_range_may_be_anywhere",
             "queries::QRY-1::filters_hold_on_every_page_in_every_order",
             "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
             "queries::QRY-2::partitions_above_9_are_ordered_by_number",

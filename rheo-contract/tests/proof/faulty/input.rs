@@ -139,6 +139,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "input::ERR-6::the_stream_is_looked_up_before_the_group",
             "delivery::ERR-6::a_missing_stream_is_noticed_before_its_group",
+            "input::ERR-10::a_missing_stream_is_named_as_it_was_given",
             "input::ERR-6::a_missing_stream_comes_before_bad_input",
             "input::ERR-6::nothing_to_do_excuses_no_missing_stream",
         ],
@@ -151,6 +152,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "delivery::DLV-2::a_start_beyond_the_high_watermark_is_invalid",
             "delivery::ERR-6::a_missing_stream_is_noticed_before_its_group",
             "distribution::DST-1::a_group_made_elsewhere_is_there",
+            "input::ERR-10::a_missing_group_is_named_with_its_stream",
             "input::ERR-6::a_missing_group_comes_before_bad_input",
             "input::ERR-6::nothing_to_do_excuses_no_missing_stream",
         ],
@@ -178,9 +180,13 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "Err(CursorNotFound)",
         kills: [
             "input::ERR-6::listing_nothing_excuses_no_missing_group",
+            "dead_letters::DLQ-5::an_after_is_looked_up_in_its_own_stream",
+            "dead_letters::DLQ-5::an_after_of_a_namesake_is_cursor_not_found",
             "dead_letters::DLQ-5::an_after_that_is_no_dead_letter_is_cursor_not_found",
+            "dead_letters::DLQ-5::an_after_that_is_not_dead_is_found_in_no_partition",
             "dead_letters::DLQ-5::an_after_that_was_replayed_is_cursor_not_found",
             "dead_letters::DLQ-5::an_unknown_after_is_cursor_not_found",
+            "input::ERR-10::a_cursor_that_is_not_found_is_named",
         ],
     },
     faulty! {
@@ -230,9 +236,22 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the last operation to succeed",
         kills: [
             "input::LOG-8::a_batch_up_to_the_limits_is_taken_and_no_longer_one",
+            "batches::LSE-8::over_a_thousand_leases_settle_in_one_batch",
+            "dead_letters::DLQ-5::more_than_a_thousand_dead_letters_join_up",
+            "dead_letters::DLQ-5::more_than_a_thousand_dead_letters_join_up_across_partitions",
+            "delivery::DLV-2::a_start_at_a_time_may_be_a_thousand_events_back",
             "delivery::DLV-3::ten_thousand_events_may_be_open",
+            "inspect::OPS-3::group_info_counts_any_number_of_leases_and_dead_letters",
             "log::LOG-9::a_read_gives_1500_events",
+            "progress::FRN-1::a_hole_below_a_thousand_acks_holds_the_frontier",
+            "progress::FRN-1::holes_hold_the_frontier_however_far_up",
             "queries::QRY-3::a_page_holds_1500_events",
+            "queries::QRY-3::a_page_holds_1500_matching_events",
+            "queries::QRY-3::pages_join_up_beyond_a_thousand_events",
+            "queries::QRY-3::rare_events_are_found_a_thousand_events_apart",
+            "replay::RPL-1::any_number_of_events_is_reopened_after_a_sequence",
+            "replay::RPL-4::any_number_of_chosen_events_is_reopened",
+            "reset::RPL-5::reset_drops_any_number_of_deliveries",
         ],
     },
     faulty! {
@@ -248,6 +267,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "input::LOG-9::a_missing_stream_is_not_an_empty_one",
             "distribution::DST-1::a_stream_made_elsewhere_is_there",
+            "input::ERR-10::a_missing_stream_is_named_as_it_was_given",
             "input::ERR-6::a_missing_stream_comes_before_bad_input",
             "input::ERR-6::nothing_to_do_excuses_no_missing_stream",
             "input::ERR-6::the_stream_is_looked_up_before_the_group",
@@ -259,6 +279,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "Err(GroupNotFound)",
         kills: [
             "input::FRN-4::a_missing_group_has_no_lag",
+            "input::ERR-10::a_missing_group_is_named_with_its_stream",
             "input::ERR-6::a_missing_group_is_named",
             "progress::ERR-6::lag_looks_for_the_stream_before_the_group",
         ],
@@ -268,6 +289,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "Err(GroupNotFound)",
         kills: [
             "input::OPS-3::a_missing_group_has_no_info",
+            "input::ERR-10::a_missing_group_is_named_with_its_stream",
             "input::ERR-6::a_missing_group_is_named",
             "inspect::ERR-6::group_info_looks_for_the_stream_before_the_group",
         ],

@@ -87,6 +87,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "Err(StreamNotFound)",
         kills: [
             "inspect::ERR-6::the_groups_of_a_missing_stream_are_not_an_empty_list",
+            "input::ERR-10::a_missing_stream_is_named_as_it_was_given",
             "input::ERR-6::listing_nothing_excuses_no_missing_group",
             "input::ERR-6::the_stream_is_looked_up_before_the_group",
         ],
@@ -94,15 +95,20 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         InfoGivesTheDefaultAttempts: "a group is described with the default number of attempts",
         says: "max_attempts to be 1",
-        kills: ["inspect::OPS-3::group_info_gives_names_and_max_attempts"],
+        kills: [
+            "inspect::OPS-3::group_info_gives_names_and_max_attempts",
+            "inspect::OPS-3::group_info_gives_max_attempts_after_going_back",
+        ],
     },
     faulty! {
         InfoCountsWhatWaits: "events that wait for a retry count as leased",
         says: "the number of leases and of dead letters to be (3, 0)",
         kills: [
             "inspect::OPS-3::group_info_counts_current_leases",
+            "inspect::OPS-3::group_info_counts_a_lease_at_any_attempt",
             "inspect::OPS-3::group_info_counts_nothing_after_a_reset",
             "inspect::OPS-3::group_info_counts_nothing_of_other_groups",
+            "inspect::OPS-3::group_info_counts_what_a_replay_left",
         ],
     },
     faulty! {
@@ -115,13 +121,18 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the number of leases and of dead letters to be (0, 2)",
         kills: [
             "inspect::OPS-3::group_info_counts_dead_letters",
+            "inspect::OPS-3::group_info_counts_a_lease_at_any_attempt",
             "inspect::OPS-3::group_info_counts_nothing_after_a_reset",
+            "inspect::OPS-3::group_info_counts_what_a_replay_left",
         ],
     },
     faulty! {
         InfoIsOfPartition0: "dead letters are counted in partition 0 alone",
         says: "the number of leases and of dead letters to be (3, 2)",
-        kills: ["inspect::OPS-3::group_info_counts_over_all_partitions"],
+        kills: [
+            "inspect::OPS-3::group_info_counts_over_all_partitions",
+            "inspect::OPS-3::group_info_counts_over_twelve_partitions",
+        ],
     },
     faulty! {
         InfoKeepsCountsAfterAReset: "a group that was reset is described as before",
@@ -151,6 +162,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "Err(StreamNotFound)",
         kills: [
             "inspect::ERR-6::group_info_looks_for_the_stream_before_the_group",
+            "input::ERR-10::a_missing_stream_is_named_as_it_was_given",
             "input::ERR-6::the_stream_is_looked_up_before_the_group",
         ],
     },
@@ -168,6 +180,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the number of leases and of dead letters",
         kills: [
             "inspect::OPS-3::group_info_counts_nothing_of_other_groups",
+            "inspect::OPS-3::group_info_counts_any_number_of_leases_and_dead_letters",
         ],
     },
     faulty! {

@@ -22,6 +22,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the sequences with",
         kills: [
             "queries::QRY-1::a_query_by_type_gives_that_type_alone",
+            "queries::QRY-1::escapes_and_wildcards_in_texts_are_letters",
             "streams::STR-2::types_and_keys_are_told_apart",
         ],
     },
@@ -39,6 +40,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the sequences with",
         kills: [
             "queries::QRY-1::a_query_by_key_gives_that_key_alone",
+            "queries::QRY-1::escapes_and_wildcards_in_texts_are_letters",
             "streams::STR-2::types_and_keys_are_told_apart",
         ],
     },
@@ -70,6 +72,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "queries::QRY-1::payload_and_metadata_are_not_mixed_up",
             "queries::QRY-1::all_filters_must_match",
+            "queries::QRY-1::any_number_of_fields_must_match",
+            "queries::QRY-1::every_filter_holds_beside_all_others",
             "queries::QRY-1::filters_hold_on_every_page_in_every_order",
         ],
     },
@@ -85,6 +89,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "what matches all",
         kills: [
             "queries::QRY-1::all_filters_must_match",
+            "queries::QRY-1::any_number_of_fields_must_match",
+            "queries::QRY-1::every_filter_holds_beside_all_others",
             "queries::QRY-1::filters_hold_on_every_page_in_every_order",
         ],
     },
@@ -93,6 +99,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "what matches all",
         kills: [
             "queries::QRY-1::all_filters_must_match",
+            "queries::QRY-1::every_filter_holds_beside_all_others",
             "queries::QRY-1::filters_hold_on_every_page_in_every_order",
         ],
     },
@@ -101,6 +108,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "what matches all",
         kills: [
             "queries::QRY-1::all_filters_must_match",
+            "queries::QRY-1::any_number_of_fields_must_match",
+            "queries::QRY-1::every_filter_holds_beside_all_others",
             "queries::QRY-1::filters_hold_on_every_page_in_every_order",
             "queries::QRY-1::payload_and_metadata_are_not_mixed_up",
         ],
@@ -110,6 +119,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the sequences from",
         kills: [
             "queries::QRY-1::a_time_range_includes_both_ends",
+            "queries::QRY-1::a_time_range_may_be_anywhere",
+            "queries::QRY-1::every_filter_holds_beside_all_others",
             "queries::QRY-1::filters_hold_on_every_page_in_every_order",
             "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
             "queries::QRY-2::partitions_above_9_are_ordered_by_number",
@@ -120,6 +131,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the sequences from",
         kills: [
             "queries::QRY-1::a_time_range_includes_both_ends",
+            "queries::QRY-1::a_time_range_may_be_anywhere",
+            "queries::QRY-1::every_filter_holds_beside_all_others",
             "queries::QRY-1::filters_hold_on_every_page_in_every_order",
             "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
             "queries::QRY-2::partitions_above_9_are_ordered_by_number",
@@ -130,7 +143,9 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the sequences from",
         kills: [
             "queries::QRY-1::a_time_range_includes_both_ends",
+            "queries::QRY-1::a_time_range_may_be_anywhere",
             "queries::QRY-1::bounds_that_leave_nothing_give_an_empty_page",
+            "queries::QRY-1::every_filter_holds_beside_all_others",
             "queries::QRY-1::filters_hold_on_every_page_in_every_order",
             "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
             "queries::QRY-2::partitions_above_9_are_ordered_by_number",
@@ -144,6 +159,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "log::LOG-10::an_appended_event_is_found_by_a_query_at_once",
             "queries::QRY-1::all_filters_must_match",
             "queries::QRY-1::bounds_that_leave_nothing_give_an_empty_page",
+            "queries::QRY-1::every_filter_holds_beside_all_others",
             "queries::QRY-1::filters_hold_on_every_page_in_every_order",
             "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
             "queries::QRY-2::partitions_above_9_are_ordered_by_number",
@@ -155,10 +171,11 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the sequences above",
         kills: [
             "queries::QRY-1::a_sequence_range_is_exclusive_below_and_inclusive_above",
+            "queries::QRY-1::every_filter_holds_beside_all_others",
+            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
             "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
             "queries::QRY-2::partitions_above_9_are_ordered_by_number",
             "queries::QRY-3::a_cursor_goes_on_under_other_filters",
-            "queries::QRY-1::filters_hold_on_every_page_in_every_order",
         ],
     },
     faulty! {
@@ -208,7 +225,9 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the first page of two",
         kills: [
             "queries::QRY-1::filters_come_before_the_limit",
+            "queries::QRY-3::a_page_holds_1500_matching_events",
             "queries::QRY-3::pages_of_rare_events_are_full",
+            "queries::QRY-3::rare_events_are_found_a_thousand_events_apart",
         ],
     },
     faulty! {
@@ -223,6 +242,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "Err(StreamNotFound)",
         kills: [
             "queries::ERR-6::querying_a_missing_stream_is_an_error",
+            "input::ERR-10::a_missing_stream_is_named_as_it_was_given",
             "input::ERR-6::querying_nothing_excuses_no_bad_input",
             "input::ERR-6::the_stream_is_looked_up_before_the_group",
         ],
@@ -383,6 +403,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "sequence and partition by",
         kills: [
             "queries::QRY-2::timestamps_that_go_back_are_ordered_too",
+            "queries::QRY-1::a_time_range_may_be_anywhere",
+            "queries::QRY-1::every_filter_holds_beside_all_others",
             "queries::QRY-1::filters_hold_on_every_page_in_every_order",
             "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
             "queries::QRY-2::partitions_above_9_are_ordered_by_number",
@@ -394,6 +416,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "sequence and partition by",
         kills: [
             "queries::QRY-2::order_by_timestamp_is_then_by_sequence_and_partition",
+            "queries::QRY-1::a_time_range_may_be_anywhere",
+            "queries::QRY-1::every_filter_holds_beside_all_others",
             "queries::QRY-1::filters_hold_on_every_page_in_every_order",
             "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
             "queries::QRY-2::order_by_sequence_is_then_by_partition",
@@ -401,10 +425,13 @@ pub(super) const FAULTY: &[Faulty] = &[
             "queries::QRY-2::timestamps_that_go_back_are_ordered_too",
             "queries::QRY-3::a_cursor_goes_on_under_other_filters",
             "queries::QRY-3::a_cursor_survives_serialization",
+            "queries::QRY-3::a_page_holds_1500_matching_events",
             "queries::QRY-3::events_appended_meanwhile_disturb_no_page",
+            "queries::QRY-3::pages_join_up_beyond_a_thousand_events",
             "queries::QRY-3::paging_by_sequence_gives_every_event_once",
             "queries::QRY-3::paging_by_timestamp_gives_every_event_once",
             "queries::QRY-3::paging_one_partition_gives_every_event_once",
+            "queries::QRY-3::rare_events_are_found_a_thousand_events_apart",
             "queries::QRY-3::timestamps_that_go_back_disturb_no_page",
         ],
     },
@@ -426,14 +453,19 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "sequence and partition in pages",
         kills: [
             "queries::QRY-3::paging_by_timestamp_gives_every_event_once",
+            "queries::QRY-1::a_time_range_may_be_anywhere",
+            "queries::QRY-1::any_number_of_fields_must_match",
+            "queries::QRY-1::every_filter_holds_beside_all_others",
             "queries::QRY-1::filters_hold_on_every_page_in_every_order",
             "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
             "queries::QRY-2::partitions_above_9_are_ordered_by_number",
             "queries::QRY-3::a_cursor_survives_serialization",
             "queries::QRY-3::events_appended_meanwhile_disturb_no_page",
             "queries::QRY-3::pages_are_full",
+            "queries::QRY-3::pages_join_up_beyond_a_thousand_events",
             "queries::QRY-3::pages_of_rare_events_are_full",
             "queries::QRY-3::paging_one_partition_gives_every_event_once",
+            "queries::QRY-3::rare_events_are_found_a_thousand_events_apart",
         ],
     },
     faulty! {
@@ -444,6 +476,10 @@ pub(super) const FAULTY: &[Faulty] = &[
             "distribution::DST-1::a_cursor_goes_on_elsewhere",
             "durability::DUR-1::a_cursor_survives",
             "queries::QRY-1::a_query_gives_100_unless_told",
+            "queries::QRY-1::a_time_range_may_be_anywhere",
+            "queries::QRY-1::any_number_of_fields_must_match",
+            "queries::QRY-1::escapes_and_wildcards_in_texts_are_letters",
+            "queries::QRY-1::every_filter_holds_beside_all_others",
             "queries::QRY-1::filters_come_before_the_limit",
             "queries::QRY-1::filters_hold_on_every_page_in_every_order",
             "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
@@ -454,9 +490,11 @@ pub(super) const FAULTY: &[Faulty] = &[
             "queries::QRY-3::a_cursor_survives_serialization",
             "queries::QRY-3::events_appended_meanwhile_disturb_no_page",
             "queries::QRY-3::pages_are_full",
+            "queries::QRY-3::pages_join_up_beyond_a_thousand_events",
             "queries::QRY-3::pages_of_rare_events_are_full",
             "queries::QRY-3::paging_by_sequence_gives_every_event_once",
             "queries::QRY-3::paging_by_timestamp_gives_every_event_once",
+            "queries::QRY-3::rare_events_are_found_a_thousand_events_apart",
             "queries::QRY-3::timestamps_that_go_back_disturb_no_page",
             "streams::STR-4::queries_are_isolated",
         ],
@@ -568,6 +606,9 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "sequence and partition by",
         kills: [
             "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-1::escapes_and_wildcards_in_texts_are_letters",
+            "queries::QRY-1::every_filter_holds_beside_all_others",
+            "queries::QRY-3::rare_events_are_found_a_thousand_events_apart",
         ],
     },
     faulty! {
@@ -575,6 +616,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "sequence and partition by",
         kills: [
             "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-1::every_filter_holds_beside_all_others",
         ],
     },
     faulty! {
@@ -582,6 +624,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "sequence and partition by",
         kills: [
             "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-1::any_number_of_fields_must_match",
+            "queries::QRY-1::every_filter_holds_beside_all_others",
             "queries::QRY-3::pages_of_rare_events_are_full",
         ],
     },
@@ -590,6 +634,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "sequence and partition by",
         kills: [
             "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-1::every_filter_holds_beside_all_others",
         ],
     },
     faulty! {
@@ -597,6 +642,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "sequence and partition by",
         kills: [
             "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-1::any_number_of_fields_must_match",
+            "queries::QRY-1::every_filter_holds_beside_all_others",
         ],
     },
     faulty! {
@@ -604,6 +651,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "sequence and partition by",
         kills: [
             "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-1::every_filter_holds_beside_all_others",
         ],
     },
     faulty! {
@@ -611,6 +659,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "sequence and partition by",
         kills: [
             "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+            "queries::QRY-1::every_filter_holds_beside_all_others",
             "queries::QRY-1::filters_hold_on_every_page_in_every_order",
             "queries::QRY-2::partitions_above_9_are_ordered_by_number",
         ],
@@ -637,6 +686,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "sequence and partition by",
         kills: [
             "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+            "queries::QRY-1::every_filter_holds_beside_all_others",
             "queries::QRY-1::filters_hold_on_every_page_in_every_order",
             "queries::QRY-2::partitions_above_9_are_ordered_by_number",
         ],
@@ -646,6 +696,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "sequence and partition by",
         kills: [
             "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+            "queries::QRY-1::a_time_range_may_be_anywhere",
+            "queries::QRY-1::every_filter_holds_beside_all_others",
             "queries::QRY-1::filters_hold_on_every_page_in_every_order",
             "queries::QRY-2::partitions_above_9_are_ordered_by_number",
         ],
@@ -655,6 +707,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "sequence and partition by",
         kills: [
             "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+            "queries::QRY-1::a_time_range_may_be_anywhere",
+            "queries::QRY-1::every_filter_holds_beside_all_others",
             "queries::QRY-1::filters_hold_on_every_page_in_every_order",
             "queries::QRY-2::partitions_above_9_are_ordered_by_number",
         ],
@@ -664,6 +718,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "sequence and partition by",
         kills: [
             "queries::QRY-1::ranges_hold_on_every_page_in_every_order",
+            "queries::QRY-1::a_time_range_may_be_anywhere",
+            "queries::QRY-1::every_filter_holds_beside_all_others",
             "queries::QRY-1::filters_hold_on_every_page_in_every_order",
             "queries::QRY-2::partitions_above_9_are_ordered_by_number",
         ],
@@ -673,6 +729,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "sequence and partition by",
         kills: [
             "queries::QRY-1::filters_hold_on_every_page_in_every_order",
+            "queries::QRY-1::every_filter_holds_beside_all_others",
+            "queries::QRY-3::rare_events_are_found_a_thousand_events_apart",
         ],
     },
     faulty! {
@@ -714,6 +772,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the sequences of one page",
         kills: [
             "queries::QRY-3::a_page_holds_1500_events",
+            "queries::QRY-3::a_page_holds_1500_matching_events",
         ],
     },
     faulty! {

@@ -156,6 +156,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "receipts::LSE-3::a_made_up_lease_with_the_right_receipt_is_stale",
             "batches::LSE-8::bad_leases_in_a_batch_have_no_effect",
             "batches::LSE-8::each_result_is_that_of_its_lease",
+            "batches::LSE-8::over_a_thousand_leases_settle_in_one_batch",
             "leases::LSE-2::a_made_up_lease_is_stale",
             "leases::LSE-2::a_stale_lease_makes_no_dead_letter",
             "receipts::LSE-3::a_replayed_lease_with_another_receipt_is_stale",

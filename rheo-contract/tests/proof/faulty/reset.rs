@@ -24,19 +24,20 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "Err(StaleLease)",
         kills: [
             "reset::RPL-5::reset_may_go_forward",
+            "distribution::DST-1::a_reset_elsewhere_is_seen",
+            "durability::DUR-1::a_reset_survives",
             "input::RPL-5::a_reset_beyond_the_end_is_invalid",
             "leases::LSE-2::a_lease_from_before_a_reset_is_stale",
             "reset::RPL-5::a_group_that_was_reset_forward_can_be_replayed",
             "reset::RPL-5::a_start_beyond_one_partition_drops_nothing_in_any",
             "reset::RPL-5::a_start_is_checked_in_the_selected_partitions_alone",
             "reset::RPL-5::reset_beyond_the_high_watermark_drops_nothing",
+            "reset::RPL-5::reset_reaches_each_of_twelve_partitions",
             "reset::RPL-5::reset_takes_the_dead_letters_away",
             "reset::RPL-5::reset_to_a_sequence_drops_what_is_below_too",
             "reset::RPL-5::reset_to_the_end_waits_for_new_events",
             "reset::RPL-5::the_frontier_is_the_new_start",
             "reset::RPL-6::reset_leaves_other_groups_alone",
-            "distribution::DST-1::a_reset_elsewhere_is_seen",
-            "durability::DUR-1::a_reset_survives",
         ],
     },
     faulty! {
@@ -65,6 +66,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the claimable sequences to be [3, 4]",
         kills: [
             "reset::RPL-5::reset_to_a_time_starts_with_the_first_event_at_or_after_it",
+            "reset::RPL-5::reset_reaches_each_of_twelve_partitions",
             "reset::RPL-5::reset_to_a_time_goes_by_the_lowest_sequence",
             "reset::RPL-5::reset_to_a_time_is_found_per_partition",
         ],
@@ -74,6 +76,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "the claimable sequences to be [3, 4]",
         kills: [
             "reset::RPL-5::reset_to_a_time_starts_with_the_first_event_at_or_after_it",
+            "reset::RPL-5::reset_reaches_each_of_twelve_partitions",
             "reset::RPL-5::reset_to_a_time_goes_by_the_lowest_sequence",
             "reset::RPL-5::reset_to_a_time_is_found_per_partition",
         ],
@@ -93,18 +96,25 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         ResetToTheLastIsBeyond: "a reset to the last sequence is refused",
         says: "invalid start: got 5, allowed is below the high watermark",
-        kills: ["reset::RPL-5::reset_beyond_the_high_watermark_drops_nothing"],
+        kills: [
+            "reset::RPL-5::reset_beyond_the_high_watermark_drops_nothing",
+            "reset::RPL-5::reset_reaches_each_of_twelve_partitions",
+        ],
     },
     faulty! {
         ResetForgetsMaxAttempts: "a group has the default number of attempts after a reset",
         says: "the outcome of a retry at the only attempt to be DeadLettered",
-        kills: ["reset::RPL-5::max_attempts_stay_after_a_reset"],
+        kills: [
+            "reset::RPL-5::max_attempts_stay_after_a_reset",
+            "reset::RPL-5::max_attempts_stay_where_one_partition_was_reset",
+        ],
     },
     faulty! {
         ResetKeepsTheListOfTheDead: "dead letters are still listed after a reset",
         says: "no dead letter",
         kills: [
             "reset::RPL-5::reset_takes_the_dead_letters_away",
+            "reset::RPL-5::reset_drops_any_number_of_deliveries",
             "reset::RPL-6::reset_of_one_partition_touches_no_state_elsewhere",
             "reset::RPL-6::reset_touches_no_state_of_other_groups",
         ],
@@ -127,7 +137,9 @@ pub(super) const FAULTY: &[Faulty] = &[
             "reset::RPL-5::a_start_for_a_partition_that_is_not_selected_is_invalid",
             "reset::RPL-5::a_start_is_checked_in_the_selected_partitions_alone",
             "reset::RPL-5::each_partition_is_reset_after_its_own_sequence",
+            "reset::RPL-5::max_attempts_stay_where_one_partition_was_reset",
             "reset::RPL-5::reset_of_no_partition_changes_nothing",
+            "reset::RPL-5::reset_reaches_each_of_twelve_partitions",
             "reset::RPL-6::reset_of_one_partition_touches_no_state_elsewhere",
         ],
     },
@@ -140,6 +152,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "reset::ERR-8::reset_of_a_partition_out_of_range_drops_nothing",
             "reset::RPL-5::a_start_for_a_partition_that_is_not_selected_is_invalid",
             "reset::RPL-5::each_partition_is_reset_after_its_own_sequence",
+            "reset::RPL-5::reset_to_no_sequences_starts_at_the_beginning",
         ],
     },
     faulty! {
@@ -160,7 +173,10 @@ pub(super) const FAULTY: &[Faulty] = &[
     faulty! {
         ResetChecksAllPartitions: "the start must be within every partition, selected or not",
         says: "invalid start: got 2, allowed is at most 1",
-        kills: ["reset::RPL-5::a_start_is_checked_in_the_selected_partitions_alone"],
+        kills: [
+            "reset::RPL-5::a_start_is_checked_in_the_selected_partitions_alone",
+            "reset::RPL-5::reset_reaches_each_of_twelve_partitions",
+        ],
     },
     faulty! {
         ResetOfNoPartitionIsOfAll: "an empty selection of partitions resets all",
@@ -182,6 +198,7 @@ pub(super) const FAULTY: &[Faulty] = &[
         kills: [
             "reset::RPL-6::reset_leaves_the_log_alone",
             "log::LOG-4::replay_and_reset_change_no_event",
+            "reset::RPL-5::reset_reaches_each_of_twelve_partitions",
         ],
     },
     faulty! {
@@ -194,6 +211,8 @@ pub(super) const FAULTY: &[Faulty] = &[
         says: "Err(StreamNotFound)",
         kills: [
             "reset::ERR-6::reset_looks_for_the_stream_before_the_group",
+            "input::ERR-10::a_missing_group_is_named_with_its_stream",
+            "input::ERR-10::a_missing_stream_is_named_as_it_was_given",
             "input::ERR-6::a_missing_group_comes_before_bad_input",
             "input::ERR-6::a_missing_group_is_named",
             "input::ERR-6::nothing_to_replay_excuses_no_missing_group",

@@ -86,7 +86,7 @@ pub(crate) const FAULTY: &[Faulty] = &[
         kills: ["faults::ERR-6::what_a_handle_remembers_is_no_answer"],
     },
     faulty! {
-        WaitsForTooLong: "a group's dead letters are waited for eight times as long as the timeout",
+        WaitsForTooLong: "a group's dead letters are waited for ten times as long as the timeout",
         says: "to end within its timeout",
         kills: ["faults::ERR-4::a_frozen_store_ends_in_a_timeout"],
     },
@@ -375,7 +375,7 @@ spoils! { WaitsForTooLong {
     dead_letters(self, real, stream, group, options) {
         let letters = real.backend.dead_letters(stream, group, options).await;
         if letters.as_ref().is_err_and(|error| is(error, TIMED_OUT)) {
-            tokio::time::sleep(Duration::from_millis(8_200)).await;
+            tokio::time::sleep(Duration::from_millis(10_200)).await;
         }
         letters
     }

@@ -3,14 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use rheo_core::{
-    Error, FetchOptions, GroupName, Lag, Lease, MaxAttempts, Partitions, Reason, StreamName,
-};
+use rheo_core::{Error, GroupName, Lag, Lease, Reason, StreamName};
 
 use crate::book::{held, log_of};
-use crate::defect::Real;
 use crate::faulty::{Faulty, faulty};
-use crate::generated::meddling::reopen;
 use crate::generated::spoils::spoils;
 use crate::journal::{Entry, What};
 
@@ -21,29 +17,9 @@ pub(crate) const FAULTY: &[Faulty] = &[
         kills: ["histories::LOG-5::random_appends_and_queries_agree_with_the_model"],
     },
     faulty! {
-        RenewalTellsTheFirstAttempt: "the renewal of a lease that was reclaimed or retried tells its first attempt",
-        says: "the renewed lease (LSE-6)",
-        kills: ["histories::DLV-6::random_deliveries_agree_with_the_model"],
-    },
-    faulty! {
-        RenewedLeasesDieWithoutReason: "the reason of a reject is lost where the lease was renewed",
-        says: "the dead letters",
-        kills: ["histories::DLV-6::random_deliveries_agree_with_the_model"],
-    },
-    faulty! {
-        RenewedAtItsLastAttempt: "a lease that was renewed at its last attempt is handed out again when it has expired",
-        says: "expected: ",
-        kills: ["histories::DLQ-3::random_expiries_agree_with_the_model"],
-    },
-    faulty! {
         RenewedLeasesDieOfRetries: "a lease that was renewed and expired at its last attempt has the reason of a retry",
         says: "the dead letters",
         kills: ["histories::DLQ-3::random_expiries_agree_with_the_model"],
-    },
-    faulty! {
-        PartialResetForgetsTheAttempts: "a reset of some partitions sets the highest attempt to its default",
-        says: "attempts at most",
-        kills: ["histories::RPL-1::random_replays_and_resets_agree_with_the_model"],
     },
     faulty! {
         RenewedLeasesOutliveReplays: "the number of leases still counts those that were renewed before they were replayed",
@@ -78,71 +54,6 @@ spoils! { OnlyTheLastIdsAreKnown {
 } }
 
 #[derive(Default)]
-struct RenewalTellsTheFirstAttempt;
-
-spoils! { RenewalTellsTheFirstAttempt {
-    renew(self, real, lease, duration) {
-        let renewed = real.backend.renew(lease, duration).await?;
-        Ok(Lease { attempt: 1, ..renewed })
-    }
-} }
-
-#[derive(Default)]
-struct RenewedLeasesDieWithoutReason;
-
-spoils! { RenewedLeasesDieWithoutReason {
-    reject(self, real, lease, reason) {
-        let renewed = real.journal.of_claim(lease).iter().any(|entry| entry.what == What::Renewed);
-        let lost = Reason::new("rejected");
-        real.backend.reject(lease, if renewed { &lost } else { reason }).await
-    }
-} }
-
-/// The current leases of a group in the selected partitions that have ended.
-fn expired(
-    real: &Real,
-    stream: &StreamName,
-    group: &GroupName,
-    selected: &Partitions,
-) -> Vec<Lease> {
-    let now = real.now();
-    let mut leases = real.journal.current(stream, group);
-    leases.retain(|lease| lease.expires_at <= now && selected.contains(lease.event.partition));
-    leases
-}
-
-/// Those that are at their last attempt.
-async fn used_up(
-    real: &Real,
-    stream: &StreamName,
-    group: &GroupName,
-    options: &FetchOptions,
-) -> Vec<Lease> {
-    let Ok(info) = real.store.group_info(stream, group).await else {
-        return Vec::new();
-    };
-    let mut leases = expired(real, stream, group, &options.partitions);
-    leases.retain(|lease| lease.attempt >= info.max_attempts.get());
-    leases
-}
-
-#[derive(Default)]
-struct RenewedAtItsLastAttempt;
-
-spoils! { RenewedAtItsLastAttempt {
-    fetch(self, real, stream, group, options) {
-        if options.limit > 0 {
-            for lease in used_up(real, stream, group, options).await {
-                if real.journal.of_claim(&lease).iter().any(|entry| entry.what == What::Renewed) {
-                    reopen(real, &lease).await?;
-                }
-            }
-        }
-        real.backend.fetch(stream, group, options).await
-    }
-} }
-
-#[derive(Default)]
 struct RenewedLeasesDieOfRetries;
 
 spoils! { RenewedLeasesDieOfRetries {
@@ -156,32 +67,6 @@ spoils! { RenewedLeasesDieOfRetries {
             }
         }
         Ok(letters)
-    }
-} }
-
-/// A group of a stream.
-type Key = (StreamName, GroupName);
-
-/// Groups that were reset in some partitions.
-type Forgetful = Mutex<Vec<Key>>;
-
-#[derive(Default)]
-struct PartialResetForgetsTheAttempts;
-
-spoils! { PartialResetForgetsTheAttempts {
-    reset_group(self, real, stream, group, options) {
-        real.backend.reset_group(stream, group, options).await?;
-        if options.partitions != Partitions::All {
-            held(&real.beside.of::<Forgetful>()).push((stream.clone(), group.clone()));
-        }
-        Ok(())
-    }
-    group_info(self, real, stream, group) {
-        let mut info = real.backend.group_info(stream, group).await?;
-        if held(&real.beside.of::<Forgetful>()).contains(&(stream.clone(), group.clone())) {
-            info.max_attempts = MaxAttempts::default();
-        }
-        Ok(info)
     }
 } }
 
@@ -211,6 +96,9 @@ spoils! { RenewedLeasesOutliveReplays {
         Ok(info)
     }
 } }
+
+/// A group of a stream.
+type Key = (StreamName, GroupName);
 
 /// Lags with how often they were asked for.
 #[derive(Default)]

@@ -18,7 +18,9 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
         says: "the first result of Ack",
         kills: [
             "batches::LSE-8::over_a_thousand_leases_settle_in_one_batch",
+            "inspect::OPS-3::group_info_counts_any_number_of_leases_and_dead_letters",
             "progress::FRN-1::a_hole_below_a_thousand_acks_holds_the_frontier",
+            "progress::FRN-1::holes_hold_the_frontier_however_far_up",
         ],
     },
     faulty! {
@@ -47,12 +49,18 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
     faulty! {
         LateAckHoldsTheFrontier: "an ack of an expired lease does not move the frontier",
         says: "the frontier to be 1",
-        kills: ["progress::FRN-1::a_late_settle_fills_its_hole"],
+        kills: [
+            "progress::FRN-1::a_late_settle_fills_its_hole",
+            "replay::RPL-4::chosen_events_below_the_start_expire_as_any_other",
+        ],
     },
     faulty! {
         FrontierGoesInSteps: "each lag looks 500 sequences further than the last one",
         says: "the frontier to be 549",
-        kills: ["progress::FRN-1::a_hole_below_a_thousand_acks_holds_the_frontier"],
+        kills: [
+            "progress::FRN-1::a_hole_below_a_thousand_acks_holds_the_frontier",
+            "progress::FRN-1::holes_hold_the_frontier_however_far_up",
+        ],
     },
 ];
 

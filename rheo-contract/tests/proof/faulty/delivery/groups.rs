@@ -22,6 +22,7 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
             "delivery::DLV-1::what_one_group_does_concerns_no_other",
             "delivery::DLV-2::a_group_can_start_on_an_empty_stream",
             "delivery::DLV-2::a_group_starts_at_the_beginning_by_default",
+            "delivery::DLV-2::a_group_starts_in_each_of_twelve_partitions",
             "delivery::DLV-2::a_start_after_a_sequence_is_exclusive",
             "delivery::DLV-2::a_start_at_a_time_goes_by_the_lowest_sequence",
             "delivery::DLV-2::a_start_at_a_time_is_before_the_first_event_of_that_time",
@@ -36,6 +37,7 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
             "leases::LSE-5::attempts_are_counted_per_event_and_group",
             "progress::FRN-1::a_frontier_is_its_groups_own",
             "progress::FRN-1::every_shape_of_holes_gives_its_frontier",
+            "replay::RPL-4::any_number_of_chosen_events_is_reopened",
             "replay::RPL-6::replay_leaves_other_groups_alone",
             "replay::RPL-6::replay_of_chosen_events_touches_no_state_elsewhere",
             "replay::RPL-6::replay_of_one_partition_touches_no_state_elsewhere",
@@ -46,6 +48,7 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
             "settling::DLQ-4::a_rejected_event_is_over_for_its_group_alone",
             "streams::STR-2::group_names_never_collide",
             "streams::STR-2::long_names_that_begin_alike_are_told_apart",
+            "wakeup::OPS-4::chosen_events_are_told",
         ],
     },
     faulty! {
@@ -55,8 +58,10 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
             "delivery::DLV-1::what_one_group_does_concerns_no_other",
             "batches::LSE-8::one_batch_settles_in_several_streams_and_groups",
             "delivery::DLV-1::groups_are_ready_at_different_times",
+            "delivery::DLV-2::a_group_starts_in_each_of_twelve_partitions",
             "progress::FRN-1::a_frontier_is_its_groups_own",
             "progress::FRN-1::every_shape_of_holes_gives_its_frontier",
+            "replay::RPL-4::any_number_of_chosen_events_is_reopened",
             "replay::RPL-6::replay_leaves_other_groups_alone",
             "replay::RPL-6::replay_of_chosen_events_touches_no_state_elsewhere",
             "replay::RPL-6::replay_of_one_partition_touches_no_state_elsewhere",
@@ -64,6 +69,7 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
             "reset::RPL-6::reset_of_one_partition_touches_no_state_elsewhere",
             "reset::RPL-6::reset_touches_no_state_of_other_groups",
             "streams::STR-2::group_names_never_collide",
+            "wakeup::OPS-4::chosen_events_are_told",
         ],
     },
     faulty! {
@@ -71,7 +77,10 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
         says: "the claimable sequences to be [1, 2, 3]",
         kills: [
             "delivery::DLV-1::groups_are_ready_at_different_times",
+            "delivery::DLV-2::a_group_starts_in_each_of_twelve_partitions",
             "progress::FRN-1::every_shape_of_holes_gives_its_frontier",
+            "replay::RPL-4::any_number_of_chosen_events_is_reopened",
+            "wakeup::OPS-4::chosen_events_are_told",
         ],
     },
 ];

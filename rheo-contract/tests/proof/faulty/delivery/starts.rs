@@ -22,6 +22,8 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
             "batches::LSE-8::one_batch_settles_in_several_streams_and_groups",
             "dead_letters::DLQ-4::one_event_can_be_dead_in_two_groups",
             "dead_letters::DLQ-4::reject_is_for_that_group_alone",
+            "dead_letters::DLQ-5::more_than_a_thousand_dead_letters_join_up",
+            "dead_letters::DLQ-5::more_than_a_thousand_dead_letters_join_up_across_partitions",
             "delivery::DLV-1::groups_are_ready_at_different_times",
             "delivery::DLV-2::a_start_beyond_one_partitions_high_watermark_is_invalid",
             "delivery::DLV-2::a_start_beyond_the_high_watermark_is_invalid",
@@ -37,12 +39,15 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
             "distribution::DST-1::a_group_made_elsewhere_is_there",
             "input::ERR-6::a_missing_group_is_named",
             "input::ERR-8::a_group_start_out_of_range_is_invalid",
+            "inspect::OPS-3::group_info_gives_max_attempts_after_going_back",
             "progress::FRN-1::a_frontier_is_its_groups_own",
             "progress::FRN-1::every_shape_of_holes_gives_its_frontier",
             "progress::FRN-2::the_frontier_begins_at_the_start",
+            "replay::RPL-4::any_number_of_chosen_events_is_reopened",
             "streams::STR-1::a_stream_has_up_to_1024_partitions",
             "streams::STR-2::group_names_never_collide",
             "streams::STR-2::long_names_that_begin_alike_are_told_apart",
+            "wakeup::OPS-4::chosen_events_are_told",
         ],
     },
     faulty! {
@@ -65,6 +70,7 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
         says: "the claimable sequences to be [2, 3]",
         kills: [
             "delivery::DLV-2::a_start_after_a_sequence_is_exclusive",
+            "delivery::DLV-2::a_group_starts_in_each_of_twelve_partitions",
             "delivery::DLV-2::a_start_after_a_sequence_is_for_every_partition",
             "delivery::DLV-2::a_start_beyond_one_partitions_high_watermark_is_invalid",
             "delivery::DLV-2::a_start_beyond_the_high_watermark_is_invalid",
@@ -82,6 +88,7 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
         says: "the claimable events",
         kills: [
             "delivery::DLV-2::a_start_after_a_sequence_is_for_every_partition",
+            "delivery::DLV-2::a_group_starts_in_each_of_twelve_partitions",
             "delivery::DLV-2::a_start_beyond_one_partitions_high_watermark_is_invalid",
             "input::DLV-2::a_start_beyond_the_end_of_one_partition_is_invalid",
         ],
@@ -93,6 +100,7 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
             "delivery::DLV-2::a_start_may_name_a_sequence_per_partition",
             "delivery::DLV-2::a_start_beyond_one_partitions_high_watermark_is_invalid",
             "delivery::DLV-2::a_start_beyond_the_high_watermark_is_invalid",
+            "delivery::DLV-2::a_start_that_names_no_sequence_is_the_beginning",
             "input::DLV-2::a_start_beyond_the_end_is_invalid",
             "input::DLV-2::a_start_beyond_the_end_of_one_partition_is_invalid",
             "input::ERR-8::a_group_start_out_of_range_is_invalid",
@@ -124,6 +132,7 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
             "delivery::DLV-2::a_start_at_a_time_is_before_the_first_event_of_that_time",
             "delivery::DLV-2::a_start_at_a_time_goes_by_the_lowest_sequence",
             "delivery::DLV-2::a_start_at_a_time_is_found_per_partition",
+            "delivery::DLV-2::a_start_at_a_time_may_be_a_thousand_events_back",
         ],
     },
     faulty! {
@@ -147,14 +156,19 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
     faulty! {
         StartTimeIsOfPartition0: "a start at a time is the same sequence everywhere",
         says: "the claimable events",
-        kills: ["delivery::DLV-2::a_start_at_a_time_is_found_per_partition"],
+        kills: [
+            "delivery::DLV-2::a_start_at_a_time_is_found_per_partition",
+            "delivery::DLV-2::a_group_starts_in_each_of_twelve_partitions",
+        ],
     },
     faulty! {
         StartTimeIsComparedAtEachFetch: "a start at a time hides all earlier events",
         says: "the claimable sequences to be [2, 3]",
         kills: [
             "delivery::DLV-2::a_start_is_fixed_when_the_group_is_made",
+            "delivery::DLV-2::a_group_starts_in_each_of_twelve_partitions",
             "delivery::DLV-2::a_start_at_a_time_goes_by_the_lowest_sequence",
+            "delivery::DLV-2::a_start_at_a_time_may_be_a_thousand_events_back",
             "progress::FRN-2::the_frontier_begins_at_the_start",
         ],
     },
@@ -164,7 +178,14 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
         kills: [
             "delivery::DLV-2::a_start_at_the_end_gets_all_that_comes_later",
             "delivery::DLV-2::a_duplicate_group_changes_nothing",
+            "delivery::DLV-2::a_group_starts_in_each_of_twelve_partitions",
+            "inspect::OPS-3::group_info_counts_chosen_events_below_the_start",
             "replay::RPL-2::below_the_start_the_frontier_falls_to_the_sequence",
+            "replay::RPL-4::any_number_of_chosen_events_is_reopened",
+            "replay::RPL-4::chosen_events_below_the_start_are_settled_as_any_other",
+            "replay::RPL-4::chosen_events_below_the_start_can_be_chosen_again",
+            "replay::RPL-4::chosen_events_below_the_start_expire_as_any_other",
+            "wakeup::OPS-4::chosen_events_are_told",
         ],
     },
     faulty! {

@@ -33,6 +33,7 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
             "leases::LSE-6::a_copy_from_before_a_renewal_still_settles",
             "leases::LSE-7::of_concurrent_settles_one_wins",
             "receipts::LSE-3::a_stale_lease_with_another_receipt_is_stale",
+            "replay::RPL-4::chosen_events_below_the_start_are_settled_as_any_other",
             "replay::RPL-7::acks_that_race_a_replay_lose_no_event",
             "reset::RPL-7::acks_that_race_a_reset_lose_no_event",
             "settling::DLQ-2::a_given_up_event_is_settled",

@@ -19,7 +19,10 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
         says: "the claimable sequences to be [1, 2, 3, 4, 5]",
         kills: [
             "replay::RPL-4::chosen_events_are_reopened_in_every_state",
+            "inspect::OPS-3::group_info_counts_what_a_replay_left",
             "replay::RPL-2::replays_at_random_follow_the_rules",
+            "replay::RPL-4::chosen_events_at_any_attempt_are_reopened",
+            "replay::RPL-4::chosen_events_below_the_start_can_be_chosen_again",
         ],
     },
     faulty! {
@@ -28,15 +31,19 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
         kills: [
             "replay::RPL-4::events_that_were_not_chosen_stay_as_they_are",
             "delivery::DLV-4::replayed_events_go_before_what_is_new",
+            "inspect::OPS-3::group_info_counts_what_a_replay_left",
             "leases::LSE-2::a_lease_of_a_chosen_event_that_was_replayed_is_stale",
             "replay::DLV-4::reopened_events_come_before_later_ones_in_their_order",
+            "replay::RPL-1::replay_reaches_each_of_twelve_partitions",
             "replay::RPL-2::replays_at_random_follow_the_rules",
             "replay::RPL-4::a_chosen_event_below_the_start_is_delivered",
             "replay::RPL-4::an_unknown_id_reopens_nothing",
+            "replay::RPL-4::any_number_of_chosen_events_is_reopened",
             "replay::RPL-4::below_the_start_the_frontier_falls_to_below_the_chosen_event",
             "replay::RPL-4::chosen_events_are_reopened_in_their_own_partitions",
             "replay::RPL-4::the_frontier_falls_to_below_the_lowest_chosen_event",
             "replay::RPL-6::replay_of_chosen_events_touches_no_state_elsewhere",
+            "wakeup::OPS-4::chosen_events_are_told",
         ],
     },
     faulty! {
@@ -44,7 +51,9 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
         says: "the lease is stale",
         kills: [
             "replay::RPL-4::a_chosen_event_that_was_never_claimed_stays_as_it_is",
+            "replay::RPL-1::old_deadlines_mean_nothing_after_a_replay",
             "replay::RPL-2::replays_at_random_follow_the_rules",
+            "replay::RPL-4::chosen_events_below_the_start_can_be_chosen_again",
         ],
     },
     faulty! {
@@ -52,8 +61,14 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
         says: "the claimable sequences to be [2, 4]",
         kills: [
             "replay::RPL-4::a_chosen_event_below_the_start_is_delivered",
+            "inspect::OPS-3::group_info_counts_chosen_events_below_the_start",
             "replay::RPL-4::an_unknown_id_reopens_nothing",
+            "replay::RPL-4::any_number_of_chosen_events_is_reopened",
             "replay::RPL-4::below_the_start_the_frontier_falls_to_below_the_chosen_event",
+            "replay::RPL-4::chosen_events_below_the_start_are_settled_as_any_other",
+            "replay::RPL-4::chosen_events_below_the_start_can_be_chosen_again",
+            "replay::RPL-4::chosen_events_below_the_start_expire_as_any_other",
+            "wakeup::OPS-4::chosen_events_are_told",
         ],
     },
     faulty! {
@@ -78,6 +93,8 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
         says: "Err(Invalid)",
         kills: [
             "replay::RPL-4::an_id_from_another_stream_is_unknown",
+            "input::ERR-10::a_missing_group_is_named_with_its_stream",
+            "input::ERR-10::a_missing_stream_is_named_as_it_was_given",
             "input::ERR-6::a_missing_group_is_named",
             "input::ERR-6::nothing_to_replay_excuses_no_missing_group",
             "input::ERR-6::the_stream_is_looked_up_before_the_group",
@@ -89,6 +106,7 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
         says: "invalid events: got 3, allowed is ids of events that are in the stream",
         kills: [
             "replay::RPL-4::an_id_given_twice_counts_once",
+            "input::ERR-10::a_missing_stream_is_named_as_it_was_given",
             "input::ERR-6::a_missing_group_comes_before_bad_input",
             "input::ERR-6::the_stream_is_looked_up_before_the_group",
         ],
@@ -105,6 +123,9 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
             "replay::RPL-4::the_frontier_falls_to_below_the_lowest_chosen_event",
             "replay::RPL-2::replays_at_random_follow_the_rules",
             "replay::RPL-4::below_the_start_the_frontier_falls_to_below_the_chosen_event",
+            "replay::RPL-4::chosen_events_below_the_start_are_settled_as_any_other",
+            "replay::RPL-4::chosen_events_below_the_start_can_be_chosen_again",
+            "replay::RPL-4::chosen_events_below_the_start_expire_as_any_other",
         ],
     },
     faulty! {
@@ -122,8 +143,17 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
         kills: [
             "replay::DLV-4::reopened_events_come_before_later_ones_in_their_order",
             "delivery::DLV-4::replayed_events_go_before_what_is_new",
+            "inspect::OPS-3::group_info_counts_chosen_events_below_the_start",
+            "replay::RPL-1::leases_from_before_a_replay_hold_up_nothing",
+            "replay::RPL-1::old_deadlines_mean_nothing_after_a_replay",
+            "replay::RPL-1::replay_reaches_each_of_twelve_partitions",
             "replay::RPL-4::an_unknown_id_reopens_nothing",
+            "replay::RPL-4::any_number_of_chosen_events_is_reopened",
             "replay::RPL-4::chosen_events_are_reopened_in_every_state",
+            "replay::RPL-4::chosen_events_at_any_attempt_are_reopened",
+            "replay::RPL-4::chosen_events_below_the_start_are_settled_as_any_other",
+            "replay::RPL-4::chosen_events_below_the_start_can_be_chosen_again",
+            "replay::RPL-4::chosen_events_below_the_start_expire_as_any_other",
             "replay::RPL-4::the_frontier_falls_to_below_the_lowest_chosen_event",
             "replay::RPL-6::replay_leaves_other_groups_alone",
             "replay::RPL-6::replay_touches_no_state_of_other_groups",

@@ -11,6 +11,7 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
         says: "Err(GroupNotFound)",
         kills: [
             "replay::ERR-6::replay_looks_for_the_stream_before_the_group",
+            "input::ERR-10::a_missing_group_is_named_with_its_stream",
             "input::ERR-6::a_missing_group_comes_before_bad_input",
             "input::ERR-6::a_missing_group_is_named",
             "input::ERR-6::nothing_to_replay_excuses_no_missing_group",
@@ -21,6 +22,7 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
         says: "Err(StreamNotFound)",
         kills: [
             "replay::ERR-6::replay_looks_for_the_stream_before_the_group",
+            "input::ERR-10::a_missing_stream_is_named_as_it_was_given",
             "input::ERR-6::the_stream_is_looked_up_before_the_group",
         ],
     },

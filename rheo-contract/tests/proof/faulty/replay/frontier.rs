@@ -22,6 +22,9 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
             "replay::RPL-2::below_the_start_the_frontier_falls_to_the_sequence",
             "replay::RPL-2::replays_at_random_follow_the_rules",
             "replay::RPL-4::below_the_start_the_frontier_falls_to_below_the_chosen_event",
+            "replay::RPL-4::chosen_events_below_the_start_are_settled_as_any_other",
+            "replay::RPL-4::chosen_events_below_the_start_can_be_chosen_again",
+            "replay::RPL-4::chosen_events_below_the_start_expire_as_any_other",
             "replay::RPL-4::the_frontier_falls_to_below_the_lowest_chosen_event",
             "reset::RPL-5::the_frontier_is_the_new_start",
         ],
@@ -41,6 +44,9 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
         kills: [
             "replay::RPL-2::below_the_start_the_frontier_falls_to_the_sequence",
             "replay::RPL-4::below_the_start_the_frontier_falls_to_below_the_chosen_event",
+            "replay::RPL-4::chosen_events_below_the_start_are_settled_as_any_other",
+            "replay::RPL-4::chosen_events_below_the_start_can_be_chosen_again",
+            "replay::RPL-4::chosen_events_below_the_start_expire_as_any_other",
         ],
     },
 ];

@@ -12,13 +12,15 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[faulty! {
     ReplayLeavesOldLeases: "an expired lease from before a replay hides what comes again above it",
     says: "the claimable sequences to be [2]",
     kills: [
-            "replay::RPL-1::leases_from_before_a_replay_hold_up_nothing",
-            "replay::RPL-6::replay_of_chosen_events_touches_no_state_elsewhere",
-            "replay::RPL-6::replay_of_one_partition_touches_no_state_elsewhere",
-            "replay::RPL-6::replay_touches_no_state_of_other_groups",
-            "reset::RPL-6::reset_of_one_partition_touches_no_state_elsewhere",
-            "reset::RPL-6::reset_touches_no_state_of_other_groups",
-        ],
+        "replay::RPL-1::leases_from_before_a_replay_hold_up_nothing",
+        "replay::RPL-1::old_deadlines_mean_nothing_after_a_replay",
+        "replay::RPL-6::replay_of_chosen_events_touches_no_state_elsewhere",
+        "replay::RPL-6::replay_of_one_partition_touches_no_state_elsewhere",
+        "replay::RPL-6::replay_touches_no_state_of_other_groups",
+        "reset::RPL-5::old_deadlines_mean_nothing_after_a_reset",
+        "reset::RPL-6::reset_of_one_partition_touches_no_state_elsewhere",
+        "reset::RPL-6::reset_touches_no_state_of_other_groups",
+    ],
 }];
 
 #[derive(Default)]

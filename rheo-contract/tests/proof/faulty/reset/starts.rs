@@ -31,6 +31,7 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
         says: "the claimable places",
         kills: [
             "reset::RPL-5::reset_to_a_time_is_found_per_partition",
+            "reset::RPL-5::reset_reaches_each_of_twelve_partitions",
         ],
     },
     faulty! {
@@ -38,6 +39,7 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
         says: "no claimable event",
         kills: [
             "reset::RPL-5::reset_to_the_end_is_each_partitions_own",
+            "reset::RPL-5::reset_reaches_each_of_twelve_partitions",
         ],
     },
     faulty! {
@@ -45,6 +47,7 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
         says: "no claimable event",
         kills: [
             "reset::RPL-5::reset_to_the_end_is_each_partitions_own",
+            "reset::RPL-5::reset_reaches_each_of_twelve_partitions",
         ],
     },
     faulty! {

@@ -38,17 +38,25 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
         says: "no claimable event",
         kills: [
             "settling::DLQ-3::an_event_that_kills_its_consumers_is_not_handed_out_for_ever",
+            "dead_letters::DLQ-5::a_dead_letter_has_the_attempt_of_the_claim",
             "dead_letters::DLQ-5::an_expiry_at_the_last_attempt_makes_a_whole_dead_letter",
+            "dead_letters::DLQ-5::what_was_lost_long_ago_dies_when_it_is_reclaimed",
             "dead_letters::DLQ-6::a_dead_letter_is_not_delivered_again",
             "dead_letters::DLQ-6::a_dead_letter_lets_the_frontier_pass",
+            "delivery::DLV-3::a_partition_without_work_holds_no_other",
             "distribution::DST-1::max_attempts_hold_on_every_handle",
             "durability::DUR-1::max_attempts_survives",
             "inspect::OPS-3::group_info_counts_dead_letters",
+            "inspect::OPS-3::group_info_gives_max_attempts_after_going_back",
             "inspect::OPS-3::group_info_gives_names_and_max_attempts",
+            "leases::LSE-2::the_attempt_of_a_lease_decides_nothing",
+            "leases::LSE-2::the_attempt_of_a_renewed_lease_is_not_stored",
+            "replay::RPL-4::chosen_events_below_the_start_expire_as_any_other",
             "settling::DLQ-3::a_lease_lost_at_the_last_attempt_becomes_a_dead_letter",
             "settling::DLQ-3::a_lease_lost_at_the_last_attempt_lets_the_frontier_pass",
             "settling::DLQ-3::all_used_up_events_become_dead_letters_whatever_the_limit",
             "settling::DLQ-3::an_empty_fetch_leaves_nothing_used_up",
+            "settling::DLQ-3::an_empty_fetch_leaves_nothing_used_up_in_any_partition",
             "settling::DLQ-3::once_it_is_given_up_on_the_last_lease_is_stale",
             "settling::DLQ-3::used_up_events_are_never_handed_out_whatever_the_limit",
             "settling::DLQ-3::used_up_events_do_not_fill_a_fetch",
@@ -60,9 +68,14 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
         kills: [
             "settling::DLQ-3::a_lease_lost_at_the_last_attempt_becomes_a_dead_letter",
             "dead_letters::DLQ-5::an_expiry_at_the_last_attempt_makes_a_whole_dead_letter",
+            "dead_letters::DLQ-5::what_was_lost_long_ago_dies_when_it_is_reclaimed",
             "inspect::OPS-3::group_info_counts_dead_letters",
+            "leases::LSE-2::the_attempt_of_a_renewed_lease_is_not_stored",
+            "replay::RPL-4::chosen_events_below_the_start_expire_as_any_other",
+            "settling::DLQ-3::a_clock_that_goes_back_keeps_the_last_lease",
             "settling::DLQ-3::all_used_up_events_become_dead_letters_whatever_the_limit",
             "settling::DLQ-3::an_empty_fetch_leaves_nothing_used_up",
+            "settling::DLQ-3::an_empty_fetch_leaves_nothing_used_up_in_any_partition",
         ],
     },
     faulty! {
@@ -71,6 +84,7 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
         kills: [
             "settling::DLQ-3::a_lease_lost_at_the_last_attempt_becomes_a_dead_letter",
             "dead_letters::DLQ-5::an_expiry_at_the_last_attempt_makes_a_whole_dead_letter",
+            "dead_letters::DLQ-5::what_was_lost_long_ago_dies_when_it_is_reclaimed",
         ],
     },
     faulty! {
@@ -78,6 +92,7 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
         says: "StaleLease",
         kills: [
             "settling::DLQ-3::until_it_is_reclaimed_the_last_lease_settles",
+            "dead_letters::DLQ-5::a_late_or_renewed_lease_makes_a_whole_dead_letter",
             "settling::DLQ-3::a_fetch_from_elsewhere_gives_up_on_nothing",
             "settling::DLQ-3::a_last_lease_that_was_acked_late_is_no_dead_letter",
         ],
@@ -98,16 +113,24 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
     faulty! {
         LostLastLeaseStillAcks: "the lease of an event that a fetch gave up on can be acked",
         says: "Err(StaleLease)",
-        kills: ["settling::DLQ-3::once_it_is_given_up_on_the_last_lease_is_stale"],
+        kills: [
+            "settling::DLQ-3::once_it_is_given_up_on_the_last_lease_is_stale",
+            "replay::RPL-4::chosen_events_below_the_start_expire_as_any_other",
+        ],
     },
     faulty! {
         UsedUpEventsFillTheFetch: "a fetch gives up on as many events as its limit, and gives that many less",
         says: "the sequences of a single fetch to be [21]",
         kills: [
             "settling::DLQ-3::used_up_events_do_not_fill_a_fetch",
+            "dead_letters::DLQ-5::what_was_lost_long_ago_dies_when_it_is_reclaimed",
+            "delivery::DLV-3::a_partition_without_work_holds_no_other",
             "inspect::OPS-3::group_info_counts_dead_letters",
+            "leases::LSE-2::the_attempt_of_a_renewed_lease_is_not_stored",
+            "settling::DLQ-3::a_clock_that_goes_back_keeps_the_last_lease",
             "settling::DLQ-3::all_used_up_events_become_dead_letters_whatever_the_limit",
             "settling::DLQ-3::an_empty_fetch_leaves_nothing_used_up",
+            "settling::DLQ-3::an_empty_fetch_leaves_nothing_used_up_in_any_partition",
             "settling::DLQ-3::used_up_events_are_never_handed_out_whatever_the_limit",
         ],
     },
@@ -116,14 +139,19 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
         says: "the number of dead letters to be 20",
         kills: [
             "settling::DLQ-3::an_empty_fetch_leaves_nothing_used_up",
+            "dead_letters::DLQ-5::what_was_lost_long_ago_dies_when_it_is_reclaimed",
             "inspect::OPS-3::group_info_counts_dead_letters",
             "settling::DLQ-3::all_used_up_events_become_dead_letters_whatever_the_limit",
+            "settling::DLQ-3::an_empty_fetch_leaves_nothing_used_up_in_any_partition",
         ],
     },
     faulty! {
         FetchGivesUpEverywhere: "a fetch from some partitions gives up on used-up events of all",
         says: "StaleLease",
-        kills: ["settling::DLQ-3::a_fetch_from_elsewhere_gives_up_on_nothing"],
+        kills: [
+            "settling::DLQ-3::a_fetch_from_elsewhere_gives_up_on_nothing",
+            "leases::LSE-2::the_attempt_of_a_renewed_lease_is_not_stored",
+        ],
     },
     faulty! {
         LostLastLeaseHoldsTheFrontier: "the frontier stops at what was lost at its last attempt",
@@ -131,6 +159,7 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
         kills: [
             "settling::DLQ-3::a_lease_lost_at_the_last_attempt_lets_the_frontier_pass",
             "dead_letters::DLQ-6::a_dead_letter_lets_the_frontier_pass",
+            "replay::RPL-4::chosen_events_below_the_start_expire_as_any_other",
         ],
     },
 ];
