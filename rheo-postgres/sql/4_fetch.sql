@@ -99,13 +99,14 @@ BEGIN
         AND c.first >= v_at.floor AND c.first < v_at.low;
     -- Above what is open, only the last one before can have nothing open, and by a race the one below
     -- it: the others went with their last ack. Else a lease that is held for long would keep them all.
+    -- It is searched no further down than "low": below are dead rows, as many as an old snapshot keeps.
     IF v_at.low < v_first THEN
         DELETE FROM {schema}.claims c
         WHERE c.group_id = p_group_id AND c.partition = p_partition AND isempty(c.open)
             AND c.first < v_first
             AND c.first >= coalesce((SELECT below.first FROM {schema}.claims below
                 WHERE below.group_id = p_group_id AND below.partition = p_partition
-                    AND below.first < v_at.top
+                    AND below.first < v_at.top AND below.first >= v_at.low
                 ORDER BY below.first DESC LIMIT 1), v_at.top);
     END IF;
     RETURN QUERY SELECT e.partition, e.sequence, e.event_id, e.event_type, e.key, e.payload,

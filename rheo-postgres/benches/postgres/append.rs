@@ -7,7 +7,7 @@ use crate::ours::{self, Target};
 use crate::{pgmq, raw};
 
 pub(crate) async fn tables(plan: &Plan, bed: &Bed) {
-    if !plan.wants("append") && !plan.wants("coalesce") {
+    if !plan.may_want(&["append batches of", "coalesce single appends"]) {
         return;
     }
     let (stream, _) = bed.stream("appended").await;

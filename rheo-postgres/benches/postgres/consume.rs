@@ -16,8 +16,7 @@ const SHORT_HISTORY: u64 = 10_000;
 const IN_FLIGHT: u32 = 16_000;
 
 pub(crate) async fn tables(plan: &Plan, bed: &Bed) {
-    let names = ["consume", "history", "flight", "snapshot"];
-    if !names.iter().any(|name| plan.wants(name)) {
+    if !plan.may_want(&["consume", "history", "in flight", "snapshot"]) {
         return;
     }
     // The contenders keep it for as long as they live.

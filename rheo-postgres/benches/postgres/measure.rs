@@ -62,6 +62,15 @@ impl Plan {
                 .any(|wanted| table.contains(wanted.as_str()))
     }
 
+    /// Whether a table whose name begins like one of these may be wanted.
+    pub(crate) fn may_want(&self, names: &[&str]) -> bool {
+        let may = |wanted: &String| {
+            let is_part = |name: &&str| name.contains(wanted.as_str()) || wanted.contains(name);
+            names.iter().any(is_part)
+        };
+        self.wanted.is_empty() || self.wanted.iter().any(may)
+    }
+
     /// Measures contenders in turns with that many workers each, and prints a table.
     pub(crate) async fn table(
         &self,

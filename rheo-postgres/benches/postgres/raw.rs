@@ -34,7 +34,8 @@ pub(crate) async fn insert(bed: &Bed, batch: usize, indexes: bool) -> Contender 
     static NEXT: AtomicI64 = AtomicI64::new(1);
     let pool = bed.pool();
     let sql: Arc<str> = format!(
-        "INSERT INTO {table} SELECT $1, 0, $2 + o, i, 'order.placed', 'customer-7', p, m, $2
+        "INSERT INTO {table} SELECT $1, 0, $2 + o, i, 'order.placed',
+            'customer-' || ($2 + o) * 7919 % 999, p, m, $2
          FROM unnest($3::uuid[], $4::jsonb[], $5::jsonb[]) WITH ORDINALITY AS e (i, p, m, o)"
     )
     .into();
