@@ -84,8 +84,8 @@ pub const RULES: &[Rule] = &[
         `Unsupported` in either order, `StreamNotFound`, `GroupNotFound`, any other; between \
         `Invalid` and `AlreadyExists` the order is free. A limit of 0, an empty batch of events, \
         an empty selection of partitions and a replay of nothing excuse no error. Values that are \
-        invalid whatever the store holds, and limits, may be refused as `Invalid` before all \
-        else.",
+        invalid whatever the store holds, limits, and partitions that a stream known to the handle \
+        does not have, may be refused as `Invalid` before all else.",
     ),
     must(
         "ERR-7",

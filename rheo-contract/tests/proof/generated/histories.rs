@@ -17,6 +17,11 @@ pub(crate) const FAULTY: &[Faulty] = &[
         kills: ["histories::LOG-5::random_appends_and_queries_agree_with_the_model"],
     },
     faulty! {
+        RenewedTwiceAndDeadWithoutReason: "the reason of a reject is lost where the lease was renewed twice",
+        says: "the dead letters",
+        kills: ["histories::DLV-6::random_deliveries_agree_with_the_model"],
+    },
+    faulty! {
         RenewedLeasesDieOfRetries: "a lease that was renewed and expired at its last attempt has the reason of a retry",
         says: "the dead letters",
         kills: ["histories::DLQ-3::random_expiries_agree_with_the_model"],
@@ -50,6 +55,18 @@ spoils! { OnlyTheLastIdsAreKnown {
             }
         }
         appended
+    }
+} }
+
+#[derive(Default)]
+struct RenewedTwiceAndDeadWithoutReason;
+
+spoils! { RenewedTwiceAndDeadWithoutReason {
+    reject(self, real, lease, reason) {
+        let entries = real.journal.of_claim(lease);
+        let renewed = entries.iter().filter(|entry| entry.what == What::Renewed).count();
+        let lost = Reason::new("rejected");
+        real.backend.reject(lease, if renewed >= 2 { &lost } else { reason }).await
     }
 } }
 
