@@ -110,14 +110,24 @@ impl Config {
         if self.max_connections == 0 {
             return Err(Error::invalid("max_connections", 0, "1 or more"));
         }
-        let options = PgConnectOptions::from_str(&self.url).map_err(|_| {
-            // Neither the URL nor the reason, which may quote it: it may hold a password.
+        // Neither the URL nor a reason that may quote it: it may hold a password.
+        let refused = || {
             Error::invalid(
                 "url",
                 "a text that is no such URL",
                 "postgres://user:password@host:port/database",
             )
-        })?;
+        };
+        // The driver takes the URL of any product.
+        let is_ours = |scheme| ["postgres", "postgresql"].contains(&scheme);
+        if !self
+            .url
+            .split_once("://")
+            .is_some_and(|(scheme, _)| is_ours(scheme))
+        {
+            return Err(refused());
+        }
+        let options = PgConnectOptions::from_str(&self.url).map_err(|_| refused())?;
         Ok(options.disable_statement_logging())
     }
 }
@@ -261,6 +271,8 @@ mod tests {
         let config = Config::new("postgres://localhost/db");
         assert!(config.connect_options().is_ok());
         for bad in [
+            Config::new("mysql://localhost/db"),
+            Config::new("localhost"),
             config.clone().with_max_connections(0),
             config.clone().with_schema("x y"),
             config.clone().with_operation_timeout(Duration::ZERO),

@@ -43,6 +43,23 @@ impl Postgres {
         self.open_with(self.config(namespace), clock).await
     }
 
+    fn open_at(
+        &self,
+        address: SocketAddr,
+        settings: Settings,
+        namespace: &Namespace,
+        clock: Arc<dyn Clock>,
+    ) -> Opened {
+        let options = PgConnectOptions::from_str(&self.url)?
+            .host(&address.ip().to_string())
+            .port(address.port());
+        let pool: PgPool = PgPoolOptions::new()
+            .max_connections(CONNECTIONS)
+            .connect_lazy_with(options);
+        let settings = settings.with_schema(namespace.as_str());
+        Ok(Arc::new(PostgresBackend::on_pool(pool, settings, clock)?))
+    }
+
     async fn open_with(&self, config: Config, clock: Arc<dyn Clock>) -> Opened {
         let backend = PostgresBackend::connect(config, clock)?;
         backend.ensure_indexes().await?;
@@ -101,17 +118,20 @@ impl Harness for Postgres {
         clock: Arc<dyn Clock>,
         address: SocketAddr,
     ) -> Opened {
-        let options = PgConnectOptions::from_str(&self.url)?
-            .host(&address.ip().to_string())
-            .port(address.port());
-        let pool: PgPool = PgPoolOptions::new()
-            .max_connections(CONNECTIONS)
-            .connect_lazy_with(options);
+        // Many connect at once, and a password is hashed for each.
         let settings = Settings::new()
-            .with_schema(namespace.as_str())
-            .with_acquire_timeout(Duration::from_millis(500))
-            .with_operation_timeout(Duration::from_secs(2));
-        Ok(Arc::new(PostgresBackend::on_pool(pool, settings, clock)?))
+            .with_acquire_timeout(Duration::from_secs(2))
+            .with_operation_timeout(Duration::from_secs(3));
+        self.open_at(address, settings, namespace, clock)
+    }
+
+    async fn open_unreachable(&self, namespace: &Namespace, clock: Arc<dyn Clock>) -> Opened {
+        let closed_port = std::net::TcpListener::bind(("127.0.0.1", 0))?.local_addr()?;
+        // Nobody comes: each call waits as long as it may.
+        let settings = Settings::new()
+            .with_acquire_timeout(Duration::from_millis(300))
+            .with_operation_timeout(Duration::from_secs(1));
+        self.open_at(closed_port, settings, namespace, clock)
     }
 
     async fn store_address(&self) -> Result<SocketAddr, HarnessError> {
