@@ -134,7 +134,8 @@ fn races(case: &str) -> bool {
         "concurrent",
         "of_settles_on_two_handles",
         "of_creators_on_two_handles",
-        "ten_thousand_events",
+        "thousand",
+        "any_number_of",
     ]
     .iter()
     .any(|word| case.contains(word))
