@@ -134,8 +134,8 @@ fn races(case: &str) -> bool {
         "concurrent",
         "of_settles_on_two_handles",
         "of_creators_on_two_handles",
-        "thousand",
-        "any_number_of",
+        "ten_thousand_events",
+        "over_a_thousand_leases_settle_in_one_batch",
     ]
     .iter()
     .any(|word| case.contains(word))

@@ -130,6 +130,8 @@ impl Program {
                     return;
                 }
                 if state.has_ended() {
+                    // A test killed it, or else it is worth knowing.
+                    eprintln!("{} ended, and is started again", program.name);
                     state.start_again();
                     state.tell_pid(&file);
                 }
