@@ -24,6 +24,10 @@ pub enum Fault {
     Freeze,
     /// Everything is forwarded slowly, in small pieces, until the store is healed.
     Slow,
+    /// A request is held back, and reaches the store when that is healed, whoever still waits for its
+    /// answer; all else is forwarded. Then [`FaultInjector::heal`] returns when the store has answered
+    /// it, or a second later.
+    HoldRequest,
 }
 
 impl Fault {
@@ -37,6 +41,7 @@ impl Fault {
         Self::CutAfterReply,
         Self::Freeze,
         Self::Slow,
+        Self::HoldRequest,
     ];
 
     /// What happens, in words.
@@ -50,6 +55,7 @@ impl Fault {
             Self::CutAfterReply => "the connection ends after a reply",
             Self::Freeze => "the store freezes",
             Self::Slow => "the store is slow",
+            Self::HoldRequest => "a request arrives late",
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A TCP proxy between a backend and its store that cuts, loses, freezes and slows.
+//! A TCP proxy between a backend and its store that cuts, loses, freezes, slows and holds back.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -21,6 +21,8 @@ const CHUNK: usize = 64 * 1_024;
 const PIECE: usize = 512;
 const PAUSE: Duration = Duration::from_millis(5);
 const PAUSES: u32 = 30;
+/// How long the store has to answer a request that was held back.
+const LATE_ANSWER: Duration = Duration::from_secs(1);
 
 /// Forwards between its address and a store's.
 pub(crate) struct Proxy {
@@ -36,6 +38,18 @@ struct Shared {
     era: watch::Sender<u64>,
     /// Whether nothing is forwarded.
     frozen: watch::Sender<bool>,
+    /// What became of the request that was held back.
+    held: watch::Sender<Held>,
+}
+
+/// A request that is held back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Held {
+    /// There is none, or it was answered.
+    None,
+    Back,
+    /// It is on its way to the store.
+    Released,
 }
 
 #[derive(Debug, Default)]
@@ -62,12 +76,15 @@ enum Forward {
     All,
     Nothing,
     Half,
+    Late,
     /// Forwarded; this becomes of the reply.
     Then(Reply),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reply {
+    /// It is that of a request that was held back.
+    Late,
     Lost,
     Half,
     Last,
@@ -83,6 +100,7 @@ impl Proxy {
             plan: Mutex::default(),
             era: watch::Sender::new(0),
             frozen: watch::Sender::new(false),
+            held: watch::Sender::new(Held::None),
         });
         let accepting = tokio::spawn(accept(listener, Arc::clone(&shared))).abort_handle();
         Ok(Self {
@@ -145,6 +163,7 @@ impl FaultInjector for Proxy {
             // What was held back while it was frozen is lost, as after a failover.
             self.shared.end_connections();
         }
+        self.shared.release().await;
     }
 }
 
@@ -155,6 +174,27 @@ impl Shared {
 
     fn end_connections(&self) {
         self.era.send_modify(|era| *era += 1);
+    }
+
+    /// Lets the request that was held back go, and waits for the store's answer to it.
+    async fn release(&self) {
+        let is_back = |held: &mut Held| {
+            let was_back = *held == Held::Back;
+            if was_back {
+                *held = Held::Released;
+            }
+            was_back
+        };
+        if self.held.send_if_modified(is_back) {
+            self.late_answer().await;
+        }
+    }
+
+    /// Waits for the answer to a request that was held back.
+    async fn late_answer(&self) {
+        let mut held = self.held.subscribe();
+        let answered = held.wait_for(|held| *held == Held::None);
+        let _ = tokio::time::timeout(LATE_ANSWER, answered).await;
     }
 
     /// What becomes of the request that is about to be forwarded.
@@ -169,6 +209,10 @@ impl Shared {
         }
         plan.struck = true;
         match fault {
+            Fault::HoldRequest => {
+                self.held.send_replace(Held::Back);
+                Forward::Late
+            }
             Fault::CutRequest => Forward::Nothing,
             Fault::CutWithinRequest => Forward::Half,
             Fault::LoseReply => Forward::Then(Reply::Lost),
@@ -222,12 +266,19 @@ async fn requests(
             return Ok(());
         }
         let request = &chunk[..read];
-        match shared.next_request() {
+        let becomes = shared.next_request();
+        let is_late = matches!(becomes, Forward::Late);
+        match becomes {
             Forward::All => {}
             Forward::Nothing => return Ok(()),
             Forward::Half => {
                 let _ = store.write_all(&request[..read / 2]).await;
                 return Ok(());
+            }
+            Forward::Late => {
+                reply.send_replace(Some(Reply::Late));
+                let mut held = shared.held.subscribe();
+                let _ = held.wait_for(|held| *held != Held::Back).await;
             }
             Forward::Then(then) => {
                 reply.send_replace(Some(then));
@@ -235,6 +286,10 @@ async fn requests(
         }
         thaw(shared).await;
         pass_on(request, &mut store, shared).await?;
+        if is_late {
+            // The client may have hung up; the store must not hear of that before it has answered.
+            shared.late_answer().await;
+        }
     }
 }
 
@@ -255,6 +310,11 @@ async fn answers(
         let becomes = *reply.borrow();
         match becomes {
             None => pass_on(answer, &mut client, shared).await?,
+            Some(Reply::Late) => {
+                shared.held.send_replace(Held::None);
+                // Whoever asked has given up long ago, perhaps.
+                let _ = client.write_all(answer).await;
+            }
             Some(Reply::Lost) => return Ok(()),
             Some(Reply::Half) => return client.write_all(&answer[..read / 2]).await,
             Some(Reply::Last) => return client.write_all(answer).await,

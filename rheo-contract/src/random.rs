@@ -57,7 +57,7 @@ pub(crate) async fn play(t: &Fixture, mix: &'static Mix) -> Outcome {
             }
         })
     });
-    let mut last_failure = None;
+    let (mut last_failure, mut found_with) = (None, 0);
     let (started, mut played) = (Instant::now(), 0);
     while let Some(steps) = asked.recv().await {
         // A store on a disk is slower than one in memory: a few of the histories will do there.
@@ -69,6 +69,9 @@ pub(crate) async fn play(t: &Fixture, mix: &'static Mix) -> Outcome {
         played += 1;
         let outcome = once(t, &handles, &steps).await;
         let agrees = outcome.is_ok();
+        if !agrees && last_failure.is_none() {
+            found_with = steps.len();
+        }
         last_failure = outcome.err().or(last_failure);
         let _ = answer.send(agrees);
     }
@@ -76,7 +79,12 @@ pub(crate) async fn play(t: &Fixture, mix: &'static Mix) -> Outcome {
         Ok(Ok(())) => Ok(()),
         Ok(Err(TestError::Fail(_, shortest))) => {
             // Once more, so that the history of the case is that of the shortest one.
-            once(t, &handles, &shortest).await?;
+            let again = once(t, &handles, &shortest).await;
+            t.note(format_args!(
+                "a history of {found_with} steps was shortened to {}, each compared with the model",
+                shortest.len()
+            ));
+            again?;
             let unsteady = || Failure::Undecided("a history failed only once".to_owned());
             Err(last_failure.unwrap_or_else(unsteady))
         }

@@ -18,9 +18,10 @@ use crate::fixture::{Fixture, new_event};
 use crate::model::{Model, Settle};
 use crate::observed::Observed;
 use crate::recorder::Recorder;
-use crate::scene::{P0, P1};
+use crate::scene::{Group, P0, P1};
 
-const HOURS: Duration = Duration::from_secs(2 * 3_600);
+/// Longer than any lease of a stage.
+pub(crate) const HOURS: Duration = Duration::from_secs(2 * 3_600);
 /// How long what was interrupted may still be on its way through the store, in real time: the
 /// default operation timeout (ERR-4). A right state is seen at once; only a wrong one waits so long.
 const ON_ITS_WAY: Duration = Duration::from_secs(5);
@@ -85,6 +86,33 @@ impl Interrupted {
         };
         let all = Operation::ALL.iter().copied().filter(is_there);
         all.map(Self).collect()
+    }
+
+    /// Whether it settles or renews leases.
+    pub(crate) fn is_settle(&self) -> bool {
+        matches!(
+            self.0,
+            Operation::Renew
+                | Operation::RenewBatch
+                | Operation::Ack
+                | Operation::AckBatch
+                | Operation::Retry
+                | Operation::RetryBatch
+                | Operation::Reject
+                | Operation::RejectBatch
+        )
+    }
+
+    /// Whether it changes nothing more when it happens once more, after it was repeated (ERR-2).
+    pub(crate) fn can_be_repeated(&self) -> bool {
+        self.0.writes()
+            && !matches!(
+                self.0,
+                Operation::EnsureIndexes
+                    | Operation::Fetch
+                    | Operation::Replay
+                    | Operation::ResetGroup
+            )
     }
 }
 
@@ -327,6 +355,21 @@ impl Stage {
         Ok(())
     }
 
+    /// Demands that a handle shows one of the states with this much of the effect, now.
+    pub(crate) async fn expect_still(
+        &self,
+        handle: &Recorder,
+        which: Interrupted,
+        effects: &[Effect],
+    ) -> Outcome {
+        let (_, differences) = self.look_for(handle, which, effects).await?;
+        expect(
+            differences.is_empty(),
+            format!("still an effect of {}, of {effects:?}", which.0),
+            format!("another state{differences}"),
+        )
+    }
+
     /// Looks until one of the allowed states is there; says how much of the effect is.
     async fn expect_any(
         &self,
@@ -336,15 +379,9 @@ impl Stage {
     ) -> Outcome<Effect> {
         let started = Instant::now();
         loop {
-            let mut differences = String::new();
-            for allowed in self.allowed(which, effects).await? {
-                match self.look(handle, which, &allowed).await {
-                    Ok(()) => return Ok(allowed.effect),
-                    Err(difference) => {
-                        let effect = allowed.effect;
-                        differences.push_str(&format!("\nnot {effect:?}: {difference}"));
-                    }
-                }
+            let (effect, differences) = self.look_for(handle, which, effects).await?;
+            if differences.is_empty() {
+                return Ok(effect);
             }
             if started.elapsed() > ON_ITS_WAY {
                 let operation = which.0;
@@ -355,6 +392,26 @@ impl Stage {
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
+    }
+
+    /// The effect that a handle shows, and how it differs from each of the allowed ones, if from all.
+    async fn look_for(
+        &self,
+        handle: &Recorder,
+        which: Interrupted,
+        effects: &[Effect],
+    ) -> Outcome<(Effect, String)> {
+        let mut differences = String::new();
+        for allowed in self.allowed(which, effects).await? {
+            match self.look(handle, which, &allowed).await {
+                Ok(()) => return Ok((allowed.effect, String::new())),
+                Err(difference) => {
+                    let effect = allowed.effect;
+                    differences.push_str(&format!("\nnot {effect:?}: {difference}"));
+                }
+            }
+        }
+        Ok((Effect::None, differences))
     }
 
     /// Demands that a handle shows just that state.
@@ -545,8 +602,7 @@ impl Stage {
         which: Interrupted,
         effects: &[Effect],
     ) -> Outcome {
-        let group = self.t.existing_stream(self.stream.clone());
-        let group = group.via(handle).existing_group(self.group.clone());
+        let group = self.group_via(handle);
         let mut states = Vec::new();
         for allowed in self.allowed(which, effects).await? {
             let unfinished = allowed.model.streams[&self.stream].groups[&self.group].unfinished();
@@ -574,6 +630,16 @@ impl Stage {
             format!("what is left, with its attempts, to be one of {states:?} (DLV-6)"),
             format!("{delivered:?}"),
         )
+    }
+
+    /// Claims everything that can be claimed, for another consumer.
+    pub(crate) async fn claim_the_rest(&self, handle: &Recorder) -> Outcome<Vec<Lease>> {
+        self.group_via(handle).fetch_all("z").await
+    }
+
+    fn group_via(&self, handle: &Recorder) -> Group {
+        let stream = self.t.existing_stream(self.stream.clone());
+        stream.via(handle).existing_group(self.group.clone())
     }
 
     fn fetch_options(&self) -> Result<FetchOptions, Error> {

@@ -304,6 +304,7 @@ impl Suite {
             Ok(Ok(())) => return (Verdict::Pass, None),
             Ok(Err(Failure::Undecided(why))) => return (Verdict::Unknown, Some(why)),
             Ok(Err(Failure::NotExercised(part))) => {
+                self.tally.lacks(part);
                 let reason = format!("the harness does not supply {}", part.method());
                 return (Verdict::NotExercised, Some(reason));
             }

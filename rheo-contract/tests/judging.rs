@@ -43,6 +43,7 @@ impl<D: Defect> Harness for Odd<D> {
             beside: Arc::default(),
             handle: 0,
             pool: 1,
+            late: Arc::default(),
         };
         Ok(Arc::new(Wrapped {
             real,

@@ -1,5 +1,7 @@
 //! The one table from what the driver says to portable errors.
 
+use std::io;
+
 use rheo_core::{Cause, Error, EventId, Existing, GroupName, StreamName};
 use sqlx::postgres::{PgDatabaseError, PgSeverity};
 
@@ -61,7 +63,10 @@ pub(crate) fn portable(error: &sqlx::Error, stage: Stage, subject: &Subject<'_>)
         },
         sqlx::Error::PoolTimedOut => unavailable("no connection within the acquire timeout"),
         sqlx::Error::PoolClosed => unavailable("the pool is closed"),
-        sqlx::Error::Io(error) => stage.lost(&format!("the connection broke: {}", error.kind())),
+        sqlx::Error::Io(error) if stage == Stage::NotSent => {
+            unavailable(&format!("no connection, or it broke: {}", what_broke(error)))
+        }
+        sqlx::Error::Io(error) => stage.lost(&format!("the connection broke: {}", what_broke(error))),
         sqlx::Error::Tls(_) => stage.lost("no encrypted connection could be made"),
         sqlx::Error::Protocol(_) => stage.lost("the server broke the protocol"),
         sqlx::Error::WorkerCrashed => stage.lost("the driver's worker ended"),
@@ -69,6 +74,17 @@ pub(crate) fn portable(error: &sqlx::Error, stage: Stage, subject: &Subject<'_>)
         sqlx::Error::Encode(_) => failed("a value could not be encoded"),
         _ if stage == Stage::SentWrite => stage.lost("the answer could not be understood"),
         _ => failed("the answer could not be understood"),
+    }
+}
+
+/// What the system says, without its own text.
+fn what_broke(error: &io::Error) -> String {
+    match error.raw_os_error() {
+        // The resolver's errors have neither a number nor a kind.
+        None if error.kind().to_string() == "uncategorized error" => {
+            "the system gives no reason, as for a host whose name it does not know".to_owned()
+        }
+        _ => error.kind().to_string(),
     }
 }
 
@@ -196,8 +212,6 @@ pub(crate) fn failed(why: &str) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
-
     use rheo_core::ErrorKind::{
         AlreadyExists, Ambiguous, BackendUnavailable, CursorNotFound, Failed, GroupNotFound,
         Invalid, StreamNotFound,

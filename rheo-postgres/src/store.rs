@@ -35,7 +35,8 @@ pub(crate) struct Store {
     health: Arc<Health>,
 }
 
-/// When a connection broke last, so that those which were idle then are looked at before use.
+/// When a connection broke last, or could not be made, so that those which were made before are
+/// looked at before use.
 #[derive(Debug, Default)]
 struct Health {
     broke_at: AtomicU64,
@@ -70,11 +71,14 @@ impl Store {
             .before_acquire({
                 let health = Arc::clone(&health);
                 move |connection, meta| {
-                    let is_trusted =
-                        meta.idle_for < TRUSTED_IDLE && !health.broke_within(meta.idle_for);
+                    // One that went back about when another broke was asked before it broke itself.
+                    let is_trusted = meta.idle_for < TRUSTED_IDLE
+                        && !health.broke_within(meta.idle_for + TRUSTED_IDLE);
+                    let health = Arc::clone(&health);
                     Box::pin(async move {
                         if !is_trusted {
-                            connection.ping().await?;
+                            let asked = connection.ping().await;
+                            asked.inspect_err(|_| health.note_break())?;
                         }
                         Ok(true)
                     })
@@ -252,7 +256,12 @@ impl Store {
                 connection: Some(connection),
                 patience: self.settings.operation_timeout,
             }),
-            Ok(Err(error)) => Err(portable(&error, Stage::NotSent, subject)),
+            Ok(Err(error)) => {
+                if !matches!(error, sqlx::Error::PoolTimedOut) {
+                    self.health.note_break();
+                }
+                Err(portable(&error, Stage::NotSent, subject))
+            }
             Err(_) => Err(unavailable("no connection within the acquire timeout")),
         }
     }

@@ -159,6 +159,7 @@ impl Broken {
             beside: Arc::default(),
             handle: 0,
             pool: 1,
+            late: Arc::default(),
         };
         Ok(Arc::new(Wrapped {
             real,

@@ -164,8 +164,9 @@ fn certify(
             other_lines.push(line);
         }
     }
-    progress.end();
+    // Where the process is told to end, this does not return: half a run is no result.
     let status = child.wait()?;
+    progress.end();
     for line in other_lines
         .iter()
         .filter(|line| line.starts_with("audit: "))
@@ -237,6 +238,12 @@ fn print_for_people(certificates: &[Certificate], folder: &Path) {
             std::time::Duration::from_micros(certificate.duration_micros).as_secs_f64(),
             certificate.seed,
         );
+        // Why a run in which nothing failed certifies nothing.
+        if table::verdict(certificate) == table::PARTIAL {
+            for shortcoming in certificate.shortcomings() {
+                println!("  not certified: {shortcoming}");
+            }
+        }
     }
     for certificate in certificates {
         let Effort {
@@ -260,6 +267,9 @@ fn print_for_people(certificates: &[Certificate], folder: &Path) {
     }
     println!("certificates: {}", folder.display());
 }
+
+/// So many cases are a line of progress, where there is no terminal.
+const LINE: usize = 100;
 
 /// A line on standard error that counts the cases while they run.
 struct Progress {
@@ -292,6 +302,8 @@ impl Progress {
         if self.live {
             eprint!("\r{self}");
             let _ = std::io::stderr().flush();
+        } else if self.done.is_multiple_of(LINE) {
+            eprintln!("{self} so far");
         }
         true
     }

@@ -45,7 +45,7 @@ pub(crate) fn on_signals() -> Result<()> {
 }
 
 fn end(signal: i32) {
-    eprintln!("\ntold to end: stopping what was started");
+    eprintln!("\ntold to end: stopping what was started; there is no result");
     ENDING.store(true, Ordering::SeqCst);
     let passed_on = Signal::from_named_raw(signal).unwrap_or(Signal::TERM);
     for group in locked(&COMMANDS).iter() {

@@ -34,6 +34,9 @@ pub(crate) fn of(certificates: &[Certificate]) -> String {
     lay_out(&rows)
 }
 
+/// The verdict of a run in which nothing failed, and not everything ran.
+pub(crate) const PARTIAL: &str = "partial run";
+
 /// How a whole certificate ends.
 pub(crate) fn verdict(certificate: &Certificate) -> &'static str {
     let summary = certificate.summary;
@@ -42,7 +45,7 @@ pub(crate) fn verdict(certificate: &Certificate) -> &'static str {
     } else if summary.fail + summary.unknown > 0 {
         "FAILED"
     } else {
-        "partial run"
+        PARTIAL
     }
 }
 

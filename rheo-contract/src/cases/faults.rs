@@ -14,8 +14,8 @@ use crate::fixture::Fixture;
 use crate::harness::Part;
 use crate::operations::Target;
 use crate::recorder::Recorder;
-use crate::scene::finished;
-use crate::stage::{Interrupted, Known, Stage};
+use crate::scene::{finished, places_of};
+use crate::stage::{HOURS, Interrupted, Known, Stage};
 
 pub(crate) const CASES: &[Case] = &[
     case!(
@@ -30,6 +30,15 @@ pub(crate) const CASES: &[Case] = &[
         "ERR-2" => a_reply_that_breaks_off_is_no_reply,
         "a reply that was cut is taken for an error of the store, and the write for one that failed"
     ),
+    case!(
+        "ERR-2" => a_write_that_arrives_late_happens_once,
+        "what makes a write safe to repeat is checked before it is sent, and not by the store when it arrives"
+    ),
+    case!(
+        "LSE-2" => a_settle_that_arrives_late_is_stale,
+        "whether a lease is current is checked before the settle is sent, and not by the store when it arrives"
+    )
+    .sets_the_clock(),
     case!(
         "ERR-3" => reads_are_never_ambiguous,
         "one table from the driver's errors to the portable ones serves reads and writes alike"
@@ -79,6 +88,100 @@ async fn a_reply_that_breaks_off_is_no_reply(t: Fixture) -> Outcome {
     strike_with(&t, &[Fault::CutWithinReply, Fault::CutAfterReply]).await
 }
 
+/// A request is stuck in a switch while its client gives up and repeats it. All operations that may be
+/// repeated wait for their timeout at once.
+async fn a_write_that_arrives_late_happens_once(t: Fixture) -> Outcome {
+    for nth in 1..=times(&t, MOST_FROZEN) {
+        t.forget_history();
+        let repeatable = |operation: &Interrupted| operation.can_be_repeated();
+        let operations = Interrupted::all(&t.capabilities());
+        let mut tasks = JoinSet::new();
+        for operation in operations.into_iter().filter(repeatable) {
+            let t = t.clone();
+            tasks.spawn(async move { arrives_late(&t, operation, nth).await });
+        }
+        let struck = finished(tasks).await?;
+        if struck.iter().all(Option::is_none) {
+            return Err(Failure::NotExercised(Part::OpenFaulty));
+        }
+        if !struck.into_iter().flatten().any(|struck| struck) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// An operation whose nth request arrives when it was repeated; whether there was one, or nothing where
+/// the injector has no such fault.
+async fn arrives_late(t: &Fixture, operation: Interrupted, nth: u32) -> Outcome<Option<bool>> {
+    let (handle, injector) = t.faulty_handle().await?;
+    let stage = Stage::new(t).await?;
+    let fault = Fault::HoldRequest;
+    let Some((known, struck)) = meet(t, &stage, &handle, &injector, operation, fault, nth).await?
+    else {
+        return Ok(None);
+    };
+    let handles = [&t.backend];
+    let effects = stage
+        .expect_whole_or_none(operation, known, &handles)
+        .await?;
+    injector.heal().await;
+    revived(&handle).await?;
+    t.note(format_args!("what was held back has arrived"));
+    for handle in [&t.backend, &handle] {
+        stage.expect_still(handle, operation, effects).await?;
+    }
+    Ok(Some(struck))
+}
+
+/// A request is stuck in a switch while its client dies, the lease ends and somebody else takes over.
+async fn a_settle_that_arrives_late_is_stale(t: Fixture) -> Outcome {
+    for nth in 1..=times(&t, MOST_FROZEN) {
+        t.forget_history();
+        let operations = Interrupted::all(&t.capabilities());
+        let mut tasks = JoinSet::new();
+        for operation in operations.into_iter().filter(Interrupted::is_settle) {
+            let t = t.clone();
+            tasks.spawn(async move {
+                let (handle, injector) = t.faulty_handle().await?;
+                let stage = Stage::new(&t).await?;
+                let fault = Fault::HoldRequest;
+                let met = meet(&t, &stage, &handle, &injector, operation, fault, nth).await?;
+                Ok(met.map(|(_, struck)| (stage, operation, injector, struck)))
+            });
+        }
+        let held: Vec<_> = finished(tasks).await?.into_iter().flatten().collect();
+        if held.is_empty() {
+            return Err(Failure::NotExercised(Part::OpenFaulty));
+        }
+        t.pass(HOURS).await;
+        let mut struck_any = false;
+        for (stage, operation, injector, struck) in held {
+            let claims = stage.claim_the_rest(&t.backend).await?;
+            injector.heal().await;
+            let operation = operation.0;
+            t.note(format_args!("a late {operation} has arrived"));
+            for claim in claims {
+                t.backend.ack(&claim).await.map_err(|error| {
+                    broken(
+                        format!(
+                            "Ok for the ack of the latest claim of {:?}, which a late {operation} of \
+                             the one before must not settle",
+                            places_of(std::slice::from_ref(&claim))
+                        ),
+                        format!("Err({}): {error}", error.kind()),
+                    )
+                })?;
+            }
+            struck_any |= struck;
+        }
+        if !struck_any {
+            break;
+        }
+    }
+    Ok(())
+}
+
 /// A read can be made again, whatever became of it.
 async fn reads_are_never_ambiguous(t: Fixture) -> Outcome {
     let mut tried = false;
@@ -114,7 +217,7 @@ async fn what_a_handle_remembers_is_no_answer(t: Fixture) -> Outcome {
 
 /// Nothing is closed, nothing answers: only a timeout ends it. All operations wait for theirs at once.
 async fn a_frozen_store_ends_in_a_timeout(t: Fixture) -> Outcome {
-    for nth in 1..=u32::try_from(t.budget().times(MOST_FROZEN)).unwrap_or(u32::MAX) {
+    for nth in 1..=times(&t, MOST_FROZEN) {
         t.forget_history();
         let mut tasks = JoinSet::new();
         for operation in Interrupted::all(&t.capabilities()) {
@@ -150,6 +253,10 @@ async fn strike_with(t: &Fixture, faults: &[Fault]) -> Outcome {
     exercised(tried)
 }
 
+fn times(t: &Fixture, at_default: usize) -> u32 {
+    u32::try_from(t.budget().times(at_default)).unwrap_or(u32::MAX)
+}
+
 fn exercised(tried: bool) -> Outcome {
     if tried {
         Ok(())
@@ -165,7 +272,7 @@ async fn strike_at(t: &Fixture, fault: Fault, at: impl Fn(&Interrupted) -> bool)
     let (started, enough) = (Instant::now(), ENOUGH_TIME * t.budget().patience());
     for operation in operations.into_iter().filter(at) {
         let mut unharmed = 0;
-        for nth in 1..=u32::try_from(t.budget().times(MOST_REQUESTS)).unwrap_or(u32::MAX) {
+        for nth in 1..=times(t, MOST_REQUESTS) {
             if nth > FEW_REQUESTS && started.elapsed() > enough {
                 break;
             }
@@ -234,6 +341,29 @@ async fn strike(
     nth: u32,
 ) -> Outcome<Option<Strike>> {
     let stage = Stage::new(t).await?;
+    let met = meet(t, &stage, handle, injector, operation, fault, nth).await?;
+    injector.heal().await;
+    Ok(met.map(|(known, struck)| Strike {
+        stage,
+        handle: handle.clone(),
+        _injector: Arc::clone(injector),
+        operation,
+        known,
+        struck,
+    }))
+}
+
+/// Calls an operation that meets a fault; what is known of its effect, and whether the fault has struck.
+/// Nothing where the injector has no such fault.
+async fn meet(
+    t: &Fixture,
+    stage: &Stage,
+    handle: &Recorder,
+    injector: &Arc<dyn FaultInjector>,
+    operation: Interrupted,
+    fault: Fault,
+    nth: u32,
+) -> Outcome<Option<(Known, bool)>> {
     // Connections are there, so that the fault meets the operation and not the login.
     revived(handle).await?;
     if !injector.arm(fault, nth).await {
@@ -247,7 +377,6 @@ async fn strike(
     let known = stage.outcome(handle, operation).await;
     let took = started.elapsed();
     let struck = injector.has_struck();
-    injector.heal().await;
     expect(
         took < TIMEOUT,
         format!("{name} to end within its timeout, 5 s by default (ERR-4)"),
@@ -275,14 +404,7 @@ async fn strike(
             "an error",
         )?;
     }
-    Ok(Some(Strike {
-        stage,
-        handle: handle.clone(),
-        _injector: Arc::clone(injector),
-        operation,
-        known,
-        struck,
-    }))
+    Ok(Some((known, struck)))
 }
 
 /// Pings until the handle answers again: its broken connections may each cost a call.

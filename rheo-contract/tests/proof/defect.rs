@@ -13,7 +13,7 @@ use rheo_core::{
     async_trait,
 };
 
-use crate::journal::{Beside, Journal};
+use crate::journal::{Beside, Journal, Late};
 
 /// What no error may show.
 pub(crate) const SECRET: &str = "correct horse battery staple";
@@ -32,6 +32,8 @@ pub(crate) struct Real {
     pub(crate) handle: usize,
     /// How many connections it has.
     pub(crate) pool: usize,
+    /// What is held back on its way to the store.
+    pub(crate) late: Arc<Late>,
 }
 
 impl Real {

@@ -114,6 +114,7 @@ impl Simulated {
             beside: Arc::clone(&server.beside),
             handle,
             pool,
+            late: Arc::clone(&line.late),
         };
         ((self.wrap)(real), line)
     }

@@ -2,9 +2,28 @@
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rheo_core::{GroupName, Lease, Partition, Partitions, Replay, Sequence, StreamName};
+
+/// Calls that are held back on their way to the store.
+#[derive(Default)]
+pub(crate) struct Late(Mutex<Vec<LateCall>>);
+
+type LateCall = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+impl Late {
+    /// This happens when the store is healed, if requests are held back until then.
+    pub(crate) fn hold(&self, call: impl Future<Output = ()> + Send + 'static) {
+        held(&self.0).push(Box::pin(call));
+    }
+
+    /// Everything that was held back.
+    pub(crate) fn take(&self) -> Vec<LateCall> {
+        std::mem::take(&mut *held(&self.0))
+    }
+}
 
 /// What was done with a lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! The line between a handle and its store: where calls wait, and where things go wrong.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use rheo_contract::{Fault, FaultInjector};
@@ -12,7 +12,8 @@ use rheo_core::{
 };
 use tokio::task::yield_now;
 
-use crate::journal::{Journal, What};
+use crate::book::held;
+use crate::journal::{Journal, Late, What};
 
 /// The timeout of a request whose answer does not come.
 const TIMEOUT: Duration = Duration::from_millis(30);
@@ -36,7 +37,10 @@ pub(crate) struct Link {
 
 /// What happens to requests.
 #[derive(Default)]
-pub(crate) struct Line(Mutex<Plan>);
+pub(crate) struct Line {
+    plan: Mutex<Plan>,
+    pub(crate) late: Arc<Late>,
+}
 
 #[derive(Default)]
 struct Plan {
@@ -55,6 +59,19 @@ enum Fate {
     Unsent,
     /// It arrived, and its answer did not, for this reason.
     Unanswered(&'static str),
+    /// It has no answer in time, and arrives when the store is healed.
+    Late,
+}
+
+/// A call that was held back, as an owner of its arguments: `late!(self, [lent, …] store => call)`.
+macro_rules! late {
+    ($link:ident, [$($lent:ident),*] $store:ident => $call:expr) => {{
+        let $store = Arc::clone(&$link.store);
+        $(let $lent = $lent.clone();)*
+        async move {
+            let _ = $call.await;
+        }
+    }};
 }
 
 impl Line {
@@ -67,6 +84,10 @@ impl Line {
             Some(Fault::Freeze) => {
                 tokio::time::sleep(TIMEOUT).await;
                 Fate::Unanswered(TIMED_OUT)
+            }
+            Some(Fault::HoldRequest) => {
+                tokio::time::sleep(TIMEOUT).await;
+                Fate::Late
             }
             Some(Fault::Slow) => {
                 for _ in 0..PAUSES {
@@ -99,8 +120,8 @@ impl Line {
         Some(fault)
     }
 
-    fn plan(&self) -> std::sync::MutexGuard<'_, Plan> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn plan(&self) -> MutexGuard<'_, Plan> {
+        held(&self.plan)
     }
 }
 
@@ -120,7 +141,13 @@ impl FaultInjector for Line {
     }
 
     async fn heal(&self) {
-        self.plan().armed = None;
+        let healed = self.plan().armed.take();
+        let late = self.late.take();
+        if healed == Some(Fault::HoldRequest) {
+            for late in late {
+                late.await;
+            }
+        }
     }
 }
 
@@ -137,13 +164,16 @@ impl Link {
             Fate::Refused => Err(unavailable(REFUSED)),
             Fate::Unsent => Err(unavailable(LOST)),
             Fate::Unanswered(why) => Err(unavailable(why)),
+            Fate::Late => Err(unavailable(TIMED_OUT)),
         }
     }
 
-    /// An operation that writes; `done` writes down what it did.
+    /// An operation that writes; `done` writes down what it did, `late` is the same call for when it was
+    /// held back.
     async fn write<T>(
         &self,
         operation: impl Future<Output = Result<T>> + Send,
+        late: impl Future<Output = ()> + Send + 'static,
         done: impl FnOnce(&T) -> Vec<(Lease, What)> + Send,
     ) -> Result<T>
     where
@@ -157,6 +187,10 @@ impl Link {
             Fate::Unsent => return ambiguous(LOST),
             Fate::Answered => None,
             Fate::Unanswered(why) => Some(why),
+            Fate::Late => {
+                self.line.late.hold(late);
+                return ambiguous(TIMED_OUT);
+            }
         };
         let answer = operation.await;
         if let Ok(answer) = &answer {
@@ -173,6 +207,7 @@ impl Link {
             Fate::Refused => Err(unavailable(REFUSED)),
             Fate::Unsent => Err(unavailable(LOST)),
             Fate::Unanswered(why) => Err(unavailable(why)),
+            Fate::Late => Err(unavailable(TIMED_OUT)),
         }
     }
 }
@@ -194,13 +229,15 @@ impl Backend for Link {
         self.store.close().await
     }
     async fn ensure_indexes(&self) -> Result<()> {
-        self.write(self.store.ensure_indexes(), nothing).await
+        let late = late!(self, [] store => store.ensure_indexes());
+        self.write(self.store.ensure_indexes(), late, nothing).await
     }
     async fn ping(&self) -> Result<()> {
         self.read_only(self.store.ping()).await
     }
     async fn create_stream(&self, stream: &StreamName, options: &StreamOptions) -> Result<()> {
-        self.write(self.store.create_stream(stream, options), nothing)
+        let late = late!(self, [stream, options] store => store.create_stream(&stream, &options));
+        self.write(self.store.create_stream(stream, options), late, nothing)
             .await
     }
     async fn create_group(
@@ -209,14 +246,20 @@ impl Backend for Link {
         group: &GroupName,
         options: &GroupOptions,
     ) -> Result<()> {
-        self.write(self.store.create_group(stream, group, options), nothing)
-            .await
+        let late = late!(self, [stream, group, options] store => {
+            store.create_group(&stream, &group, &options)
+        });
+        let created = self.store.create_group(stream, group, options);
+        self.write(created, late, nothing).await
     }
     async fn append(&self, stream: &StreamName, event: NewEvent) -> Result<Event> {
-        self.write(self.store.append(stream, event), nothing).await
+        let late = late!(self, [stream, event] store => store.append(&stream, event));
+        self.write(self.store.append(stream, event), late, nothing)
+            .await
     }
     async fn append_batch(&self, stream: &StreamName, events: Vec<NewEvent>) -> Result<Vec<Event>> {
-        self.write(self.store.append_batch(stream, events), nothing)
+        let late = late!(self, [stream, events] store => store.append_batch(&stream, events));
+        self.write(self.store.append_batch(stream, events), late, nothing)
             .await
     }
     async fn read(&self, stream: &StreamName, options: &ReadOptions) -> Result<Vec<Event>> {
@@ -235,28 +278,41 @@ impl Backend for Link {
             let leases = leases.iter().cloned();
             leases.map(|lease| (lease, What::Claimed)).collect()
         };
-        self.write(self.store.fetch(stream, group, options), claimed)
+        let late = late!(self, [stream, group, options] store => {
+            store.fetch(&stream, &group, &options)
+        });
+        self.write(self.store.fetch(stream, group, options), late, claimed)
             .await
     }
     async fn renew(&self, lease: &Lease, duration: LeaseDuration) -> Result<Lease> {
         let renewed = |renewed: &Lease| vec![(renewed.clone(), What::Renewed)];
-        self.write(self.store.renew(lease, duration), renewed).await
+        let late = late!(self, [lease] store => store.renew(&lease, duration));
+        self.write(self.store.renew(lease, duration), late, renewed)
+            .await
     }
     async fn ack(&self, lease: &Lease) -> Result<()> {
         let acked = |_: &()| vec![(lease.clone(), What::Acked)];
-        self.write(self.store.ack(lease), acked).await
+        let late = late!(self, [lease] store => store.ack(&lease));
+        self.write(self.store.ack(lease), late, acked).await
     }
     async fn retry(&self, lease: &Lease, options: &RetryOptions) -> Result<RetryOutcome> {
         let retried = |_: &RetryOutcome| vec![(lease.clone(), What::Retried)];
-        self.write(self.store.retry(lease, options), retried).await
+        let late = late!(self, [lease, options] store => store.retry(&lease, &options));
+        self.write(self.store.retry(lease, options), late, retried)
+            .await
     }
     async fn reject(&self, lease: &Lease, reason: &Reason) -> Result<()> {
         let rejected = |_: &()| vec![(lease.clone(), What::Rejected)];
-        self.write(self.store.reject(lease, reason), rejected).await
+        let late = late!(self, [lease, reason] store => store.reject(&lease, &reason));
+        self.write(self.store.reject(lease, reason), late, rejected)
+            .await
     }
     async fn replay(&self, stream: &StreamName, group: &GroupName, replay: &Replay) -> Result<()> {
         let reopened = |_: &()| self.journal.reopened_by(stream, group, replay);
-        self.write(self.store.replay(stream, group, replay), reopened)
+        let late = late!(self, [stream, group, replay] store => {
+            store.replay(&stream, &group, &replay)
+        });
+        self.write(self.store.replay(stream, group, replay), late, reopened)
             .await
     }
     async fn reset_group(
@@ -266,8 +322,11 @@ impl Backend for Link {
         options: &ResetOptions,
     ) -> Result<()> {
         let reopened = |_: &()| self.journal.reset(stream, group, &options.partitions);
-        self.write(self.store.reset_group(stream, group, options), reopened)
-            .await
+        let late = late!(self, [stream, group, options] store => {
+            store.reset_group(&stream, &group, &options)
+        });
+        let reset = self.store.reset_group(stream, group, options);
+        self.write(reset, late, reopened).await
     }
     async fn lag(&self, stream: &StreamName, group: &GroupName) -> Result<Lag> {
         self.read_only(self.store.lag(stream, group)).await

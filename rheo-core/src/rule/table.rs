@@ -56,7 +56,9 @@ pub const RULES: &[Rule] = &[
     ),
     must(
         "ERR-2",
-        "When the outcome of a write is not known it is `Ambiguous`, never `Failed`, never Ok.",
+        "When the outcome of a write is not known it is `Ambiguous`, never `Failed`, never Ok. It \
+        may happen later, too, and at most once: when it was repeated by then, an append with ids, \
+        a settle or a creation changes nothing more.",
     ),
     must(
         "ERR-3",

@@ -35,14 +35,14 @@ async fn main() {
     let bed = Bed::new().await;
     println!("{}", bed.server().await);
     append(&plan, &bed).await;
-    let titles = ["consume 100", "consume 10", HISTORY, "history: append 100"];
-    if titles.iter().any(|title| plan.wants(title)) {
-        consume(&plan, &bed).await;
-    }
+    consume(&plan, &bed).await;
     bed.drop().await;
 }
 
 async fn append(plan: &Plan, bed: &Bed) {
+    if !plan.may_want(&["append batches of"]) {
+        return;
+    }
     let (stream, _) = bed.stream("appended").await;
     for batch in [1, 100, 1_000] {
         for workers in [1, 4, 8] {
@@ -60,6 +60,9 @@ async fn append(plan: &Plan, bed: &Bed) {
 }
 
 async fn consume(plan: &Plan, bed: &Bed) {
+    if !plan.may_want(&["consume", "history"]) {
+        return;
+    }
     let partitions = u64::from(PARTITIONS);
     let short = bed.stream("short").await;
     let history = SHORT_HISTORY / partitions;
@@ -72,7 +75,7 @@ async fn consume(plan: &Plan, bed: &Bed) {
         plan.table(&format!("consume {limit}"), workers, &contenders)
             .await;
     }
-    if plan.wants(HISTORY) {
+    if plan.may_want(&["history"]) {
         let long = bed.stream("long").await;
         let events = plan.history / partitions;
         bed.fill(&long.0, events + BACKLOG / partitions).await;

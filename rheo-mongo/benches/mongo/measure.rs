@@ -18,11 +18,19 @@ pub(crate) struct Contender {
     pub(crate) name: String,
     /// Makes ready for one repetition; not measured.
     pub(crate) prepare: Box<dyn Fn() -> BoxFuture<'static, ()>>,
-    /// One round of one worker; gives how many events it was about.
+    /// One round of one worker; gives how many events it was about, or nothing where none were left.
     pub(crate) step: Step,
 }
 
-pub(crate) type Step = Arc<dyn Fn(usize) -> BoxFuture<'static, u64> + Send + Sync>;
+pub(crate) type Step = Arc<dyn Fn(usize) -> BoxFuture<'static, Option<u64>> + Send + Sync>;
+
+/// What one repetition gave.
+#[derive(Clone, Copy)]
+struct Figures {
+    events_per_second: f64,
+    /// There was nothing left to do before the end, so that the figure is too low.
+    ran_dry: bool,
+}
 
 impl Plan {
     pub(crate) fn from_env(wanted: Vec<String>) -> Self {
@@ -46,12 +54,21 @@ impl Plan {
         self.wanted.is_empty() || self.wanted.iter().any(is_wanted)
     }
 
+    /// Whether a table whose name begins like one of these may be wanted.
+    pub(crate) fn may_want(&self, names: &[&str]) -> bool {
+        let may = |wanted: &String| {
+            let is_part = |name: &&str| name.contains(wanted.as_str()) || wanted.contains(name);
+            names.iter().any(is_part)
+        };
+        self.wanted.is_empty() || self.wanted.iter().any(may)
+    }
+
     /// Measures contenders in turns with that many workers each, and prints a table.
     pub(crate) async fn table(&self, title: &str, workers: usize, contenders: &[Contender]) {
         if !self.wants(title) {
             return;
         }
-        let mut figures: Vec<Vec<f64>> = contenders.iter().map(|_| Vec::new()).collect();
+        let mut figures: Vec<Vec<Figures>> = contenders.iter().map(|_| Vec::new()).collect();
         for _ in 0..self.repetitions {
             for (contender, figures) in contenders.iter().zip(&mut figures) {
                 (contender.prepare)().await;
@@ -61,41 +78,53 @@ impl Plan {
         }
         let plural = if workers == 1 { "" } else { "s" };
         println!("\n{title}, {workers} worker{plural}");
-        let medians: Vec<f64> = figures.into_iter().map(median).collect();
-        for (contender, speed) in contenders.iter().zip(&medians) {
-            let ratio = speed / medians[0];
+        let base = median(&figures[0]);
+        for (contender, figures) in contenders.iter().zip(&figures) {
+            let speed = median(figures);
+            let note = match figures.iter().any(|f| f.ran_dry) {
+                true => ", too low: it ran dry, set RHEO_BENCH_SECONDS lower",
+                false => "",
+            };
             println!(
-                "  {:44} {speed:>10.0} events/s {ratio:>7.2}",
-                contender.name
+                "  {:44} {speed:>10.0} events/s {:>7.2}{note}",
+                contender.name,
+                speed / base
             );
         }
     }
 }
 
-/// Events per second.
-async fn run(workers: usize, duration: Duration, step: &Step) -> f64 {
+async fn run(workers: usize, duration: Duration, step: &Step) -> Figures {
     let begin = Instant::now();
     let deadline = begin + duration;
     let tasks: Vec<_> = (0..workers)
         .map(|worker| {
             let step = Arc::clone(step);
             tokio::spawn(async move {
-                let mut events = 0;
+                let (mut events, mut ran_dry) = (0, false);
                 while Instant::now() < deadline {
-                    events += step(worker).await;
+                    let step = step(worker).await;
+                    ran_dry |= step.is_none();
+                    events += step.unwrap_or_default();
                 }
-                events
+                (events, ran_dry)
             })
         })
         .collect();
-    let mut events = 0;
+    let (mut events, mut ran_dry) = (0, false);
     for task in tasks {
-        events += task.await.expect("ran to its end");
+        let (its, dry) = task.await.expect("ran to its end");
+        events += its;
+        ran_dry |= dry;
     }
-    events as f64 / begin.elapsed().as_secs_f64()
+    Figures {
+        events_per_second: events as f64 / begin.elapsed().as_secs_f64(),
+        ran_dry,
+    }
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+fn median(figures: &[Figures]) -> f64 {
+    let mut values: Vec<f64> = figures.iter().map(|f| f.events_per_second).collect();
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
 }

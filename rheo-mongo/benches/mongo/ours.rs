@@ -32,26 +32,27 @@ pub(crate) fn append(
     target: Target,
 ) -> Contender {
     let (backend, stream) = (Arc::clone(backend), stream.clone());
+    // What an application puts into an event costs the same everywhere, and is not measured.
+    let events: Arc<Vec<_>> = Arc::new((0..batch).map(|_| new_event()).collect());
     Contender {
         name: name.to_owned(),
         prepare: nothing(),
         step: Arc::new(move |_| {
             let (backend, stream) = (Arc::clone(&backend), stream.clone());
+            let partition = match target {
+                Target::Spread => Some(any_partition()),
+                Target::Hot => Some(Partition::ZERO),
+                Target::Keyed => None,
+            };
+            let events = events.iter().cloned().map(move |mut event| {
+                event.partition = partition;
+                event
+            });
+            let events = events.collect();
             Box::pin(async move {
-                let partition = match target {
-                    Target::Spread => Some(any_partition()),
-                    Target::Hot => Some(Partition::ZERO),
-                    Target::Keyed => None,
-                };
-                let event = |_| {
-                    let mut event = new_event();
-                    event.partition = partition;
-                    event
-                };
-                let events = (0..batch).map(event).collect();
                 let appended = backend.append_batch(&stream, events).await;
                 appended.expect("appended");
-                batch as u64
+                Some(batch as u64)
             })
         }),
     }
@@ -93,7 +94,7 @@ pub(crate) fn consume(
                 for result in backend.ack_batch(&leases).await {
                     result.expect("acked");
                 }
-                leases.len() as u64
+                (!leases.is_empty()).then_some(leases.len() as u64)
             })
         }),
     }

@@ -39,7 +39,7 @@ pub(crate) async fn insert(bed: &Bed, batch: usize) -> Contender {
                 let documents: Vec<Document> = documents.collect();
                 let inserted = collection.insert_many(documents).await;
                 inserted.expect("inserted");
-                batch as u64
+                Some(batch as u64)
             })
         }),
     }

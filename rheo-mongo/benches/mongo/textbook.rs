@@ -50,6 +50,9 @@ pub(crate) async fn consume(bed: &Bed, limit: u64) -> Contender {
                     .expect("found");
                 let new: Vec<Document> = new.try_collect().await.expect("read");
                 let ids: Vec<Bson> = new.iter().filter_map(|d| d.get("_id").cloned()).collect();
+                if ids.is_empty() {
+                    return None;
+                }
                 let free = doc! { "_id": { "$in": ids }, "state": "new" };
                 let claim = doc! { "$set": { "state": "leased", "token": &token } };
                 deliveries.update_many(free, claim).await.expect("claimed");
@@ -58,7 +61,8 @@ pub(crate) async fn consume(bed: &Bed, limit: u64) -> Contender {
                 let claimed: Vec<Document> = claimed.try_collect().await.expect("read");
                 let ack = doc! { "$set": { "state": "done" } };
                 deliveries.update_many(mine, ack).await.expect("acked");
-                claimed.len() as u64
+                // None, where others were faster.
+                Some(claimed.len() as u64)
             })
         }),
     }

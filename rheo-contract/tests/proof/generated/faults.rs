@@ -3,12 +3,12 @@
 use std::collections::HashSet;
 use std::future::poll_fn;
 use std::pin::pin;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 
-use rheo_core::{Cause, DeadLetter, Error, NewEvent, Result, StreamName};
+use rheo_core::{Cause, DeadLetter, Error, NewEvent, Replay, Result, StreamName};
 
 use crate::book::held;
 use crate::defect::Real;
@@ -59,6 +59,21 @@ pub(crate) const FAULTY: &[Faulty] = &[
         ReplayIsARequestPerKind: "a replay reopens what is dead with one request and the rest with another",
         says: "of [None",
         kills: ["faults::ERR-1::a_request_that_is_cut_off_has_no_half_effect"],
+    },
+    faulty! {
+        LateAppendIsTakenForNew: "an append that arrives late is not compared with what is there by then",
+        says: "still an effect",
+        kills: ["faults::ERR-2::a_write_that_arrives_late_happens_once"],
+    },
+    faulty! {
+        LateRetryIsNotFenced: "a retry that arrives late opens its event whoever holds it by then",
+        says: "Err(StaleLease)",
+        kills: ["faults::LSE-2::a_settle_that_arrives_late_is_stale"],
+    },
+    faulty! {
+        LateRejectIsNotFenced: "a reject that arrives late writes a dead letter whoever holds the event by then",
+        says: "Err(StaleLease)",
+        kills: ["faults::LSE-2::a_settle_that_arrives_late_is_stale"],
     },
     faulty! {
         LagMayBeAmbiguous: "a lag whose connection is lost is Ambiguous",
@@ -249,9 +264,70 @@ spoils! { ReplayIsARequestPerKind {
         let ids = dead.iter().map(|letter| letter.event.id);
         let ids: Vec<_> = ids.filter(|id| reopened.iter().any(|(lease, _)| lease.event.id == *id)).collect();
         if !ids.is_empty() {
-            real.backend.replay(stream, group, &rheo_core::Replay::Events(ids)).await?;
+            real.backend.replay(stream, group, &Replay::Events(ids)).await?;
         }
         real.backend.replay(stream, group, replay).await
+    }
+} }
+
+/// Whether a write was sent, and had no answer in time.
+fn has_no_answer<T>(answer: &Result<T>) -> bool {
+    let is_late = |error: &Error| matches!(error, Error::Ambiguous(_)) && is(error, TIMED_OUT);
+    answer.as_ref().is_err_and(is_late)
+}
+
+#[derive(Default)]
+struct LateAppendIsTakenForNew;
+
+spoils! { LateAppendIsTakenForNew {
+    append_batch(self, real, stream, events) {
+        let appended = real.backend.append_batch(stream, events.clone()).await;
+        if has_no_answer(&appended) {
+            let (store, stream, mut events) = (Arc::clone(&real.store), stream.clone(), events);
+            events.iter_mut().for_each(|event| event.id = None);
+            real.late.hold(async move {
+                let _ = store.append_batch(&stream, events).await;
+            });
+        }
+        appended
+    }
+} }
+
+#[derive(Default)]
+struct LateRetryIsNotFenced;
+
+spoils! { LateRetryIsNotFenced {
+    retry(self, real, lease, options) {
+        let retried = real.backend.retry(lease, options).await;
+        if has_no_answer(&retried) {
+            let (store, lease) = (Arc::clone(&real.store), lease.clone());
+            real.late.hold(async move {
+                let event = Replay::Events(vec![lease.event.id]);
+                let _ = store.replay(&lease.event.stream, &lease.group, &event).await;
+            });
+        }
+        retried
+    }
+} }
+
+#[derive(Default)]
+struct LateRejectIsNotFenced;
+
+spoils! { LateRejectIsNotFenced {
+    reject(self, real, lease, reason) {
+        let rejected = real.backend.reject(lease, reason).await;
+        if has_no_answer(&rejected) {
+            let (store, lease, reason) = (Arc::clone(&real.store), lease.clone(), reason.clone());
+            let journal = Arc::clone(&real.journal);
+            real.late.hold(async move {
+                let entries = journal.of(&lease.event.stream, &lease.group);
+                let latest = entries.iter().rfind(|entry| entry.lease.event.id == lease.event.id);
+                if let Some(latest) = latest {
+                    let _ = store.reject(&latest.lease, &reason).await;
+                }
+            });
+        }
+        rejected
     }
 } }
 
