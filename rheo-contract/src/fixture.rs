@@ -1,5 +1,6 @@
 //! What one case gets: the backend on record, the clock, further handles, and short ways to the usual steps.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -9,12 +10,13 @@ use rheo_core::{
     Timestamp,
 };
 use serde_json::json;
+use tokio::task::JoinSet;
 
 use crate::effort::{Budget, Tally};
-use crate::expect::{Failure, Outcome, expect, expect_eq};
+use crate::expect::{Failure, Outcome, broken, expect, expect_eq};
 use crate::faults::FaultInjector;
 use crate::harness::{Harness, HarnessError, Namespace, Opened, Part};
-use crate::history::History;
+use crate::history::{History, in_strand};
 use crate::recorder::Recorder;
 use crate::suite_clock::SuiteClock;
 
@@ -142,6 +144,46 @@ impl Fixture {
     /// Begins the history again, since what was tried so far was fine.
     pub(crate) fn forget_history(&self) {
         self.shared.history.clear();
+    }
+
+    /// Does things at once, each of which is a strand of the history; their results, in order, or the
+    /// failure of the first one in order that failed, whose strand is the history.
+    pub(crate) async fn strands<T, Strand>(
+        &self,
+        strands: impl IntoIterator<Item = Strand>,
+    ) -> Outcome<Vec<T>>
+    where
+        T: Send + 'static,
+        Strand: Future<Output = Outcome<T>> + Send + 'static,
+    {
+        let mut tasks = JoinSet::new();
+        for (number, strand) in strands.into_iter().enumerate() {
+            tasks.spawn(async move { (number, in_strand(number, strand).await) });
+        }
+        let mut results = BTreeMap::new();
+        while let Some(joined) = tasks.join_next().await {
+            let (number, outcome) =
+                joined.map_err(|error| broken("every call to end without a panic", error))?;
+            results.insert(number, outcome);
+        }
+        let results = results.into_iter();
+        results
+            .map(|(number, outcome)| self.of_strand(number, outcome))
+            .collect()
+    }
+
+    /// Goes on with one strand, while no other does.
+    pub(crate) async fn strand<T>(
+        &self,
+        number: usize,
+        strand: impl Future<Output = Outcome<T>>,
+    ) -> Outcome<T> {
+        let outcome = in_strand(number, strand).await;
+        self.of_strand(number, outcome)
+    }
+
+    fn of_strand<T>(&self, number: usize, outcome: Outcome<T>) -> Outcome<T> {
+        outcome.inspect_err(|_| self.shared.history.show_strand(number))
     }
 
     // Time

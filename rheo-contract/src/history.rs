@@ -7,18 +7,42 @@ use rheo_core::Error;
 
 use crate::secrets::Secrets;
 
+tokio::task_local! {
+    /// Which strand this task is.
+    static STRAND: usize;
+}
+
+/// Has what a future does on record as one strand of several that run at once.
+pub(crate) async fn in_strand<T>(strand: usize, future: impl Future<Output = T>) -> T {
+    STRAND.scope(strand, future).await
+}
+
 /// The numbered history of one case.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     entries: Mutex<Vec<Entry>>,
+    /// Of strands that ran at once, the one that matters.
+    strand: OnceLock<usize>,
     secrets: Arc<Secrets>,
     leak: OnceLock<String>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 struct Entry {
+    strand: Option<usize>,
     what: String,
     result: Option<String>,
+}
+
+impl Entry {
+    fn new(what: String, result: Option<String>) -> Self {
+        let strand = STRAND.try_with(|strand| *strand).ok();
+        Self {
+            strand,
+            what,
+            result,
+        }
+    }
 }
 
 /// The most characters of an operation or a result that are shown.
@@ -48,17 +72,15 @@ impl History {
     /// Notes something that has no result.
     pub(crate) fn note(&self, what: impl fmt::Display) {
         let what = self.shown(&what);
-        self.entries().push(Entry {
-            what,
-            result: Some(String::new()),
-        });
+        let entry = Entry::new(what, Some(String::new()));
+        self.entries().push(entry);
     }
 
     /// Notes the start of an operation.
     pub(crate) fn begin(&self, what: impl fmt::Display) -> usize {
         let what = self.shown(&what);
         let mut entries = self.entries();
-        entries.push(Entry { what, result: None });
+        entries.push(Entry::new(what, None));
         entries.len() - 1
     }
 
@@ -90,17 +112,33 @@ impl History {
         self.entries().clear();
     }
 
+    /// Of strands that ran at once, shows this one and what is in none, and no other.
+    pub(crate) fn show_strand(&self, strand: usize) {
+        let _ = self.strand.set(strand);
+    }
+
+    fn visible<'a>(&self, entries: &'a [Entry]) -> Vec<&'a Entry> {
+        let shown = self.strand.get();
+        let is_shown = |entry: &&Entry| match (entry.strand, shown) {
+            (Some(strand), Some(shown)) => strand == *shown,
+            _ => true,
+        };
+        entries.iter().filter(is_shown).collect()
+    }
+
     /// The last operation, if there was one.
     pub(crate) fn last_call(&self) -> Option<String> {
         let entries = self.entries();
+        let entries = self.visible(&entries);
         let is_call = |entry: &&Entry| entry.result.as_deref() != Some("");
-        let last = entries.iter().rposition(|entry| is_call(&entry))?;
+        let last = entries.iter().rposition(is_call)?;
         Some(entries[last].numbered(last))
     }
 
     /// The operations that have no answer yet.
     pub(crate) fn open_calls(&self) -> Vec<String> {
         let entries = self.entries();
+        let entries = self.visible(&entries);
         let numbered = entries.iter().enumerate();
         let open = numbered.filter(|(_, entry)| entry.result.is_none());
         open.map(|(at, entry)| entry.numbered(at)).collect()
@@ -127,7 +165,8 @@ impl Entry {
 impl fmt::Display for History {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let entries = self.entries();
-        let runs: Vec<&[Entry]> = entries.chunk_by(|a, b| a == b).collect();
+        let entries = self.visible(&entries);
+        let runs: Vec<&[&Entry]> = entries.chunk_by(|a, b| a == b).collect();
         let skipped = FIRST..runs.len().saturating_sub(LATEST).max(FIRST);
         let mut number = 0;
         for (at, run) in runs.iter().enumerate() {
@@ -139,7 +178,7 @@ impl fmt::Display for History {
                 }
                 continue;
             }
-            let entry = &run[0];
+            let entry = run[0];
             write!(f, "  {number:>2}. {}", entry.what)?;
             match entry.result.as_deref() {
                 None => f.write_str(" -> no answer yet")?,

@@ -36,6 +36,7 @@ pub(crate) struct Stage {
     model: Model,
     to_append: Vec<NewEvent>,
     new_stream: StreamName,
+    made_at: Timestamp,
 }
 
 /// An operation that is interrupted.
@@ -88,6 +89,11 @@ impl Interrupted {
         all.map(Self).collect()
     }
 
+    /// Whether it writes.
+    pub(crate) fn writes(&self) -> bool {
+        self.0.writes()
+    }
+
     /// Whether it settles or renews leases.
     pub(crate) fn is_settle(&self) -> bool {
         matches!(
@@ -105,7 +111,7 @@ impl Interrupted {
 
     /// Whether it changes nothing more when it happens once more, after it was repeated (ERR-2).
     pub(crate) fn can_be_repeated(&self) -> bool {
-        self.0.writes()
+        self.writes()
             && !matches!(
                 self.0,
                 Operation::EnsureIndexes
@@ -170,8 +176,18 @@ impl Stage {
             model,
             to_append,
             new_stream: StreamName::new(format!("new-{}", t.number()))?,
+            made_at: t.now(),
             t: t.clone(),
         })
+    }
+
+    /// When the operation is called: where the clock can be set, it stands still meanwhile.
+    fn now(&self) -> Timestamp {
+        if self.t.sets_the_clock() {
+            self.made_at
+        } else {
+            self.t.now()
+        }
     }
 
     /// Calls the operation, and says what is known then of its effect; the error is one that says
@@ -348,11 +364,8 @@ impl Stage {
         known: Known,
         handles: &[&Recorder],
     ) -> Outcome {
-        let allowed = self.expect_whole_or_none(which, known, handles).await?;
-        if self.t.sets_the_clock() {
-            self.expect_the_rest(handles[0], which, allowed).await?;
-        }
-        Ok(())
+        let effects = self.expect_whole_or_none(which, known, handles).await?;
+        self.expect_the_rest(handles[0], which, effects).await
     }
 
     /// Demands that a handle shows one of the states with this much of the effect, now.
@@ -485,7 +498,7 @@ impl Stage {
                         allowed.effect = part_of(subset.count_ones() as usize, leases.len());
                         for (at, lease) in leases.iter().enumerate() {
                             if subset & (1 << at) != 0 {
-                                let settled = allowed.model.settle(lease, &how, self.t.now());
+                                let settled = allowed.model.settle(lease, &how, self.now());
                                 agreed(settled.map(drop))?;
                             }
                         }
@@ -548,7 +561,7 @@ impl Stage {
     /// When an event was appended: now, or as the store says where the clock is its own.
     async fn time_of(&self, partition: Partition, id: EventId) -> Outcome<Timestamp> {
         if self.t.sets_the_clock() {
-            return Ok(self.t.now());
+            return Ok(self.made_at);
         }
         let options = ReadOptions::new().with_partition(partition);
         let backend = self.t.backend.unrecorded();
@@ -559,7 +572,7 @@ impl Stage {
 
     fn with_claimed(&self, count: usize) -> Outcome<Allowed> {
         let mut model = self.model.clone();
-        let (options, now) = (self.fetch_options()?, self.t.now());
+        let (options, now) = (self.fetch_options()?, self.now());
         let claim = |event: &Event| Lease {
             event: event.clone(),
             group: self.group.clone(),
@@ -594,14 +607,17 @@ impl Stage {
         })
     }
 
-    /// Lets all leases end, twice, since a claim may have come late, and gives everything to one
-    /// consumer: each event that is not terminal comes once, with its next attempt.
-    async fn expect_the_rest(
+    /// Where the clock can be set, lets all leases end, twice, since a claim may have come late, and gives
+    /// everything to one consumer: each event that is not terminal comes once, with its next attempt.
+    pub(crate) async fn expect_the_rest(
         &self,
         handle: &Recorder,
         which: Interrupted,
         effects: &[Effect],
     ) -> Outcome {
+        if !self.t.sets_the_clock() {
+            return Ok(());
+        }
         let group = self.group_via(handle);
         let mut states = Vec::new();
         for allowed in self.allowed(which, effects).await? {

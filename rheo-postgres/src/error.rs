@@ -63,10 +63,13 @@ pub(crate) fn portable(error: &sqlx::Error, stage: Stage, subject: &Subject<'_>)
         },
         sqlx::Error::PoolTimedOut => unavailable("no connection within the acquire timeout"),
         sqlx::Error::PoolClosed => unavailable("the pool is closed"),
-        sqlx::Error::Io(error) if stage == Stage::NotSent => {
-            unavailable(&format!("no connection, or it broke: {}", what_broke(error)))
+        sqlx::Error::Io(error) if stage == Stage::NotSent => unavailable(&format!(
+            "no connection, or it broke: {}",
+            what_broke(error)
+        )),
+        sqlx::Error::Io(error) => {
+            stage.lost(&format!("the connection broke: {}", what_broke(error)))
         }
-        sqlx::Error::Io(error) => stage.lost(&format!("the connection broke: {}", what_broke(error))),
         sqlx::Error::Tls(_) => stage.lost("no encrypted connection could be made"),
         sqlx::Error::Protocol(_) => stage.lost("the server broke the protocol"),
         sqlx::Error::WorkerCrashed => stage.lost("the driver's worker ended"),

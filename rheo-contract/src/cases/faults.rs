@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rheo_core::Backend;
-use tokio::task::JoinSet;
+use rheo_core::{Backend, Error, Lease, Operation};
 
 use super::unavailable::{calls_for_nothing, expect_refused};
 use crate::case::{Case, case};
@@ -14,8 +13,7 @@ use crate::fixture::Fixture;
 use crate::harness::Part;
 use crate::operations::Target;
 use crate::recorder::Recorder;
-use crate::scene::{finished, places_of};
-use crate::stage::{HOURS, Interrupted, Known, Stage};
+use crate::stage::{Effect, HOURS, Interrupted, Known, Stage};
 
 pub(crate) const CASES: &[Case] = &[
     case!(
@@ -68,6 +66,8 @@ const FEW_REQUESTS: u32 = 3;
 const ENOUGH_TIME: Duration = Duration::from_secs(20);
 /// How often in a row a fault may strike and the operation succeed all the same, before it is left.
 const MOST_UNHARMED: u32 = 10;
+/// On how many handles at once operations are struck.
+const LANES: usize = 6;
 /// The most requests where each costs a timeout, which all operations wait for at once.
 const MOST_FROZEN: usize = 4;
 /// The default operation timeout, and room for a machine that is busy.
@@ -75,126 +75,112 @@ const TIMEOUT: Duration = Duration::from_secs(5 + 5);
 
 /// The network goes away before the store has heard of it.
 async fn a_request_that_is_cut_off_has_no_half_effect(t: Fixture) -> Outcome {
-    strike_with(&t, &[Fault::CutRequest, Fault::CutWithinRequest]).await
+    let faults = [Fault::CutRequest, Fault::CutWithinRequest];
+    strike_with(&t, &faults, LANES, Interrupted::writes).await
 }
 
 /// The store did it, and nobody was told: the one thing that `Ambiguous` is for.
 async fn a_lost_reply_is_told_as_it_is(t: Fixture) -> Outcome {
-    strike_with(&t, &[Fault::LoseReply]).await
+    strike_with(&t, &[Fault::LoseReply], LANES, Interrupted::writes).await
 }
 
 /// Half an answer is worse than none for whoever reads it as a whole one.
 async fn a_reply_that_breaks_off_is_no_reply(t: Fixture) -> Outcome {
-    strike_with(&t, &[Fault::CutWithinReply, Fault::CutAfterReply]).await
+    let faults = [Fault::CutWithinReply, Fault::CutAfterReply];
+    strike_with(&t, &faults, LANES, Interrupted::writes).await
 }
 
-/// A request is stuck in a switch while its client gives up and repeats it. All operations that may be
-/// repeated wait for their timeout at once.
+/// A request is stuck in a switch while its client gives up and repeats it.
 async fn a_write_that_arrives_late_happens_once(t: Fixture) -> Outcome {
     for nth in 1..=times(&t, MOST_FROZEN) {
         t.forget_history();
-        let repeatable = |operation: &Interrupted| operation.can_be_repeated();
-        let operations = Interrupted::all(&t.capabilities());
-        let mut tasks = JoinSet::new();
-        for operation in operations.into_iter().filter(repeatable) {
+        let victims = Victim::all(&t, Interrupted::can_be_repeated).await?;
+        let held = t.strands(victims.into_iter().map(|victim| {
             let t = t.clone();
-            tasks.spawn(async move { arrives_late(&t, operation, nth).await });
-        }
-        let struck = finished(tasks).await?;
-        if struck.iter().all(Option::is_none) {
-            return Err(Failure::NotExercised(Part::OpenFaulty));
-        }
-        if !struck.into_iter().flatten().any(|struck| struck) {
+            async move {
+                let Some(strike) = victim.strike(&t, Fault::HoldRequest, nth).await? else {
+                    return Ok(None);
+                };
+                let (stage, known, beside) = (&strike.stage, strike.known, [&t.backend]);
+                let repeated = stage.expect_whole_or_none(victim.operation, known, &beside);
+                let effects = repeated.await?;
+                victim.heal().await?;
+                t.note("what was held back has arrived");
+                for handle in [&t.backend, &victim.handle] {
+                    stage
+                        .expect_still(handle, victim.operation, effects)
+                        .await?;
+                }
+                Ok(Some(strike.struck))
+            }
+        }));
+        let held = held.await?;
+        exercised(held.iter().any(Option::is_some))?;
+        if !held.into_iter().flatten().any(|struck| struck) {
             break;
         }
     }
     Ok(())
-}
-
-/// An operation whose nth request arrives when it was repeated; whether there was one, or nothing where
-/// the injector has no such fault.
-async fn arrives_late(t: &Fixture, operation: Interrupted, nth: u32) -> Outcome<Option<bool>> {
-    let (handle, injector) = t.faulty_handle().await?;
-    let stage = Stage::new(t).await?;
-    let fault = Fault::HoldRequest;
-    let Some((known, struck)) = meet(t, &stage, &handle, &injector, operation, fault, nth).await?
-    else {
-        return Ok(None);
-    };
-    let handles = [&t.backend];
-    let effects = stage
-        .expect_whole_or_none(operation, known, &handles)
-        .await?;
-    injector.heal().await;
-    revived(&handle).await?;
-    t.note(format_args!("what was held back has arrived"));
-    for handle in [&t.backend, &handle] {
-        stage.expect_still(handle, operation, effects).await?;
-    }
-    Ok(Some(struck))
 }
 
 /// A request is stuck in a switch while its client dies, the lease ends and somebody else takes over.
 async fn a_settle_that_arrives_late_is_stale(t: Fixture) -> Outcome {
     for nth in 1..=times(&t, MOST_FROZEN) {
         t.forget_history();
-        let operations = Interrupted::all(&t.capabilities());
-        let mut tasks = JoinSet::new();
-        for operation in operations.into_iter().filter(Interrupted::is_settle) {
+        let victims = Victim::all(&t, Interrupted::is_settle).await?;
+        let held = t.strands(victims.into_iter().map(|victim| {
             let t = t.clone();
-            tasks.spawn(async move {
-                let (handle, injector) = t.faulty_handle().await?;
-                let stage = Stage::new(&t).await?;
-                let fault = Fault::HoldRequest;
-                let met = meet(&t, &stage, &handle, &injector, operation, fault, nth).await?;
-                Ok(met.map(|(_, struck)| (stage, operation, injector, struck)))
-            });
-        }
-        let held: Vec<_> = finished(tasks).await?.into_iter().flatten().collect();
-        if held.is_empty() {
-            return Err(Failure::NotExercised(Part::OpenFaulty));
-        }
-        t.pass(HOURS).await;
-        let mut struck_any = false;
-        for (stage, operation, injector, struck) in held {
-            let claims = stage.claim_the_rest(&t.backend).await?;
-            injector.heal().await;
-            let operation = operation.0;
-            t.note(format_args!("a late {operation} has arrived"));
-            for claim in claims {
-                t.backend.ack(&claim).await.map_err(|error| {
-                    broken(
-                        format!(
-                            "Ok for the ack of the latest claim of {:?}, which a late {operation} of \
-                             the one before must not settle",
-                            places_of(std::slice::from_ref(&claim))
-                        ),
-                        format!("Err({}): {error}", error.kind()),
-                    )
-                })?;
+            async move {
+                let strike = victim.strike(&t, Fault::HoldRequest, nth).await?;
+                Ok(strike.map(|strike| (victim, strike)))
             }
-            struck_any |= struck;
+        }));
+        let held = held.await?;
+        exercised(held.iter().any(Option::is_some))?;
+        t.pass(HOURS).await;
+        let mut any_struck = false;
+        for (number, (victim, strike)) in held.into_iter().flatten().enumerate() {
+            let arrives = async {
+                let claims = strike.stage.claim_the_rest(&t.backend).await?;
+                victim.injector.heal().await;
+                let operation = victim.operation.0;
+                t.note(format_args!("a late {operation} has arrived"));
+                for claim in claims {
+                    let acked = t.backend.ack(&claim).await;
+                    acked.map_err(|error| not_fenced(operation, &claim, &error))?;
+                }
+                Ok(())
+            };
+            t.strand(number, arrives).await?;
+            any_struck |= strike.struck;
         }
-        if !struck_any {
+        if !any_struck {
             break;
         }
     }
     Ok(())
 }
 
-/// A read can be made again, whatever became of it.
-async fn reads_are_never_ambiguous(t: Fixture) -> Outcome {
-    let mut tried = false;
-    for fault in [Fault::CutRequest, Fault::LoseReply, Fault::CutWithinReply] {
-        let reads = |operation: &Interrupted| !operation.0.writes();
-        tried |= strike_at(&t, fault, reads).await?;
-    }
-    exercised(tried)
+fn not_fenced(late: Operation, claim: &Lease, error: &Error) -> Failure {
+    let (partition, sequence) = (claim.event.partition, claim.event.sequence);
+    broken(
+        format!(
+            "Ok for the ack of the latest claim of {partition}/{sequence}, which a late {late} of the \
+             claim before must not settle"
+        ),
+        format!("Err({}): {error}", error.kind()),
+    )
 }
 
-/// The store is restarted while clients go on.
+/// A read can be made again, whatever became of it.
+async fn reads_are_never_ambiguous(t: Fixture) -> Outcome {
+    let faults = [Fault::CutRequest, Fault::LoseReply, Fault::CutWithinReply];
+    strike_with(&t, &faults, LANES, |operation| !operation.writes()).await
+}
+
+/// The store is restarted while clients go on. One by one, since it may be away for all handles.
 async fn after_an_outage_the_same_handle_works(t: Fixture) -> Outcome {
-    exercised(strike_at(&t, Fault::Refuse, |_| true).await?)
+    strike_with(&t, &[Fault::Refuse], 1, |_| true).await
 }
 
 /// Who has seen a stream before cannot say that it is there, now that nobody answers.
@@ -215,40 +201,81 @@ async fn what_a_handle_remembers_is_no_answer(t: Fixture) -> Outcome {
     revived(&handle).await
 }
 
-/// Nothing is closed, nothing answers: only a timeout ends it. All operations wait for theirs at once.
+/// Nothing is closed, nothing answers: only a timeout ends it.
 async fn a_frozen_store_ends_in_a_timeout(t: Fixture) -> Outcome {
     for nth in 1..=times(&t, MOST_FROZEN) {
         t.forget_history();
-        let mut tasks = JoinSet::new();
-        for operation in Interrupted::all(&t.capabilities()) {
+        let victims = Victim::all(&t, |_| true).await?;
+        let struck = t.strands(victims.into_iter().map(|victim| {
             let t = t.clone();
-            tasks.spawn(async move {
-                let (handle, injector) = t.faulty_handle().await?;
-                strike(&t, &handle, &injector, operation, Fault::Freeze, nth).await
-            });
-        }
-        let struck = finished(tasks).await?;
-        for strike in struck.iter().flatten() {
-            strike.expect_whole_or_none(&t).await?;
-        }
-        if struck.iter().all(Option::is_none) {
-            return Err(Failure::NotExercised(Part::OpenFaulty));
-        }
+            async move {
+                let Some(strike) = victim.strike(&t, Fault::Freeze, nth).await? else {
+                    return Ok(false);
+                };
+                victim.heal().await?;
+                victim.expect_whole_or_none(&t, &strike).await?;
+                Ok(true)
+            }
+        }));
+        exercised(struck.await?.into_iter().any(|struck| struck))?;
     }
     Ok(())
 }
 
 /// A link that is merely slow loses nothing.
 async fn a_slow_store_is_waited_for(t: Fixture) -> Outcome {
-    exercised(strike_at(&t, Fault::Slow, |_| true).await?)
+    strike_with(&t, &[Fault::Slow], LANES, |_| true).await
 }
 
-/// Lets each fault that the injector has strike at each request of every operation that writes.
-async fn strike_with(t: &Fixture, faults: &[Fault]) -> Outcome {
-    let mut tried = false;
-    for fault in faults {
-        let writes = |operation: &Interrupted| operation.0.writes();
-        tried |= strike_at(t, *fault, writes).await?;
+/// Lets each fault that the injector has strike at each request of some operations, on so many handles at
+/// once, since much of it is waiting. Each handle is struck again and again, so that what a fault costs it,
+/// a place in its pool say, adds up.
+async fn strike_with(
+    t: &Fixture,
+    faults: &[Fault],
+    lanes: usize,
+    at: impl Fn(&Interrupted) -> bool,
+) -> Outcome {
+    let operations = Interrupted::all(&t.capabilities());
+    let operations: Vec<_> = operations.into_iter().filter(at).collect();
+    let blows = faults
+        .iter()
+        .flat_map(|fault| operations.iter().map(|operation| (*fault, *operation)));
+    let mut lanes = Lane::deal(t, lanes, &blows.collect::<Vec<_>>()).await?;
+    let few_after = ENOUGH_TIME * u32::try_from(faults.len()).unwrap_or(1) * t.budget().patience();
+    let (started, mut tried) = (Instant::now(), false);
+    while !lanes.is_empty() {
+        t.forget_history();
+        let struck = t.strands(lanes.iter().map(|lane| {
+            let (t, (fault, victim), nth) = (t.clone(), lane.next_blow(), lane.nth);
+            async move {
+                let Some(strike) = victim.strike(&t, fault, nth).await? else {
+                    return Ok(None);
+                };
+                victim.heal().await?;
+                let effects = victim.expect_whole_or_none(&t, &strike).await?;
+                Ok(Some((strike, effects)))
+            }
+        }));
+        let struck = struck.await?;
+        for (number, (lane, struck)) in lanes.iter_mut().zip(struck).enumerate() {
+            let Some((strike, effects)) = struck else {
+                lane.end_blow();
+                continue;
+            };
+            tried = true;
+            let (fault, victim) = lane.next_blow();
+            let rest = strike
+                .stage
+                .expect_the_rest(&t.backend, victim.operation, effects);
+            t.strand(number, rest).await?;
+            let most = match started.elapsed() > few_after {
+                true => FEW_REQUESTS,
+                false => times(t, MOST_REQUESTS),
+            };
+            lane.go_on(fault, &strike, most);
+        }
+        lanes.retain(|lane| !lane.blows.is_empty());
     }
     exercised(tried)
 }
@@ -265,146 +292,170 @@ fn exercised(tried: bool) -> Outcome {
     }
 }
 
-/// Lets a fault strike at each request of some operations; false where the injector has no such fault.
-async fn strike_at(t: &Fixture, fault: Fault, at: impl Fn(&Interrupted) -> bool) -> Outcome<bool> {
-    let (handle, injector) = t.faulty_handle().await?;
-    let operations = Interrupted::all(&t.capabilities());
-    let (started, enough) = (Instant::now(), ENOUGH_TIME * t.budget().patience());
-    for operation in operations.into_iter().filter(at) {
-        let mut unharmed = 0;
-        for nth in 1..=times(t, MOST_REQUESTS) {
-            if nth > FEW_REQUESTS && started.elapsed() > enough {
-                break;
-            }
-            t.forget_history();
-            let Some(strike) = strike(t, &handle, &injector, operation, fault, nth).await? else {
-                return Ok(false);
-            };
-            strike.expect_whole_or_none_and_the_rest(t).await?;
-            // These do not strike at a request.
-            if !strike.struck || matches!(fault, Fault::Refuse | Fault::Slow) {
-                break;
-            }
-            // What it strikes now may be somebody else's: the heartbeat of a driver, say.
-            unharmed = if strike.known == Known::Succeeded {
-                unharmed + 1
-            } else {
-                0
-            };
-            if unharmed == MOST_UNHARMED {
-                break;
-            }
+/// A handle on which operations are struck one after the other.
+struct Lane {
+    handle: Recorder,
+    injector: Arc<dyn FaultInjector>,
+    /// What is to come, the next one last.
+    blows: Vec<(Fault, Interrupted)>,
+    /// At which request it strikes.
+    nth: u32,
+    /// How often in a row it struck and the operation succeeded all the same.
+    unharmed: u32,
+}
+
+impl Lane {
+    /// Deals out the blows.
+    async fn deal(t: &Fixture, lanes: usize, blows: &[(Fault, Interrupted)]) -> Outcome<Vec<Self>> {
+        let mut dealt = Vec::new();
+        for first in 0..lanes.min(blows.len()) {
+            let (handle, injector) = t.faulty_handle().await?;
+            let mut blows: Vec<_> = blows.iter().skip(first).step_by(lanes).copied().collect();
+            blows.reverse();
+            dealt.push(Self {
+                handle,
+                injector,
+                blows,
+                nth: 1,
+                unharmed: 0,
+            });
+        }
+        Ok(dealt)
+    }
+
+    fn next_blow(&self) -> (Fault, Victim) {
+        let (fault, operation) = self.blows[self.blows.len() - 1];
+        let victim = Victim {
+            operation,
+            handle: self.handle.clone(),
+            injector: Arc::clone(&self.injector),
+        };
+        (fault, victim)
+    }
+
+    /// To the next request of the operation, of which so many are struck, or to the next blow.
+    fn go_on(&mut self, fault: Fault, strike: &Strike, most: u32) {
+        // What it strikes now may be somebody else's: the heartbeat of a driver, say.
+        self.unharmed = if strike.known == Known::Succeeded {
+            self.unharmed + 1
+        } else {
+            0
+        };
+        self.nth += 1;
+        // These do not strike at a request.
+        let strikes_once = matches!(fault, Fault::Refuse | Fault::Slow);
+        let is_over = !strike.struck || strikes_once || self.unharmed == MOST_UNHARMED;
+        if is_over || self.nth > most {
+            self.end_blow();
         }
     }
-    Ok(true)
+
+    fn end_blow(&mut self) {
+        self.blows.pop();
+        (self.nth, self.unharmed) = (1, 0);
+    }
+}
+
+/// An operation, and a handle whose way to the store is struck while it is called.
+struct Victim {
+    operation: Interrupted,
+    handle: Recorder,
+    injector: Arc<dyn FaultInjector>,
 }
 
 /// What came of an operation with a fault.
 struct Strike {
     stage: Stage,
-    handle: Recorder,
-    /// Held, since its end ends the way to the store.
-    _injector: Arc<dyn FaultInjector>,
-    operation: Interrupted,
     known: Known,
     struck: bool,
 }
 
-impl Strike {
-    async fn expect_whole_or_none(&self, t: &Fixture) -> Outcome {
+impl Victim {
+    /// One for each of these operations, each with a handle of its own.
+    async fn all(t: &Fixture, which: impl Fn(&Interrupted) -> bool) -> Outcome<Vec<Self>> {
+        let mut victims = Vec::new();
+        for operation in Interrupted::all(&t.capabilities())
+            .into_iter()
+            .filter(which)
+        {
+            let (handle, injector) = t.faulty_handle().await?;
+            victims.push(Self {
+                operation,
+                handle,
+                injector,
+            });
+        }
+        Ok(victims)
+    }
+
+    /// Calls the operation with a fault at one of its requests, and leaves that as it is; nothing where the
+    /// injector has no such fault.
+    async fn strike(&self, t: &Fixture, fault: Fault, nth: u32) -> Outcome<Option<Strike>> {
+        let stage = Stage::new(t).await?;
+        // Connections are there, so that the fault meets the operation and not the login.
         revived(&self.handle).await?;
-        let handles = [&t.backend, &self.handle];
-        let stage = &self.stage;
-        stage
-            .expect_whole_or_none(self.operation, self.known, &handles)
-            .await
-            .map(drop)
-    }
-
-    async fn expect_whole_or_none_and_the_rest(&self, t: &Fixture) -> Outcome {
-        revived(&self.handle).await?;
-        let handles = [&t.backend, &self.handle];
-        let stage = &self.stage;
-        stage
-            .expect_whole_or_none_and_the_rest(self.operation, self.known, &handles)
-            .await
-    }
-}
-
-/// One operation with one fault at one request; nothing where the injector has no such fault.
-async fn strike(
-    t: &Fixture,
-    handle: &Recorder,
-    injector: &Arc<dyn FaultInjector>,
-    operation: Interrupted,
-    fault: Fault,
-    nth: u32,
-) -> Outcome<Option<Strike>> {
-    let stage = Stage::new(t).await?;
-    let met = meet(t, &stage, handle, injector, operation, fault, nth).await?;
-    injector.heal().await;
-    Ok(met.map(|(known, struck)| Strike {
-        stage,
-        handle: handle.clone(),
-        _injector: Arc::clone(injector),
-        operation,
-        known,
-        struck,
-    }))
-}
-
-/// Calls an operation that meets a fault; what is known of its effect, and whether the fault has struck.
-/// Nothing where the injector has no such fault.
-async fn meet(
-    t: &Fixture,
-    stage: &Stage,
-    handle: &Recorder,
-    injector: &Arc<dyn FaultInjector>,
-    operation: Interrupted,
-    fault: Fault,
-    nth: u32,
-) -> Outcome<Option<(Known, bool)>> {
-    // Connections are there, so that the fault meets the operation and not the login.
-    revived(handle).await?;
-    if !injector.arm(fault, nth).await {
-        return Ok(None);
-    }
-    let name = operation.0;
-    t.note(format_args!(
-        "{name} meets a fault at request {nth}: {fault}"
-    ));
-    let started = Instant::now();
-    let known = stage.outcome(handle, operation).await;
-    let took = started.elapsed();
-    let struck = injector.has_struck();
-    expect(
-        took < TIMEOUT,
-        format!("{name} to end within its timeout, 5 s by default (ERR-4)"),
-        format!("{took:?}"),
-    )?;
-    let known = known.map_err(|error| {
-        broken(
-            format!(
-                "Ok, Err(BackendUnavailable), Err(Failed), or for a write Err(Ambiguous), of {name} \
-                 where {fault} (ERR-2, ERR-3)"
-            ),
-            format!("Err({}): {error}", error.kind()),
-        )
-    })?;
-    if struck {
-        t.tally().cut_points(1);
-    }
-    // Many connect at once where the store freezes: one that nothing struck may be too late all the same.
-    let may_be_late = fault == Fault::Freeze;
-    if (!struck && !may_be_late) || fault == Fault::Slow {
-        let why = "since nothing was cut";
+        if !self.injector.arm(fault, nth).await {
+            return Ok(None);
+        }
+        let name = self.operation.0;
+        t.note(format_args!(
+            "{name} meets a fault at request {nth}: {fault}"
+        ));
+        let started = Instant::now();
+        let known = stage.outcome(&self.handle, self.operation).await;
+        let took = started.elapsed();
+        let struck = self.injector.has_struck();
         expect(
-            known == Known::Succeeded,
-            format!("{name} to succeed, {why}"),
-            "an error",
+            took < TIMEOUT,
+            format!("{name} to end within its timeout, 5 s by default (ERR-4)"),
+            format!("{took:?}"),
         )?;
+        let known = known.map_err(|error| {
+            broken(
+                format!(
+                    "Ok, Err(BackendUnavailable), Err(Failed), or for a write Err(Ambiguous), of {name} \
+                     where {fault} (ERR-2, ERR-3)"
+                ),
+                format!("Err({}): {error}", error.kind()),
+            )
+        })?;
+        if struck {
+            t.tally().cut_points(1);
+        }
+        // Many connect at once where the store freezes: one that nothing struck may be too late all the same.
+        let may_be_late = fault == Fault::Freeze;
+        if (!struck && !may_be_late) || fault == Fault::Slow {
+            let why = "since nothing was cut";
+            expect(
+                known == Known::Succeeded,
+                format!("{name} to succeed, {why}"),
+                "an error",
+            )?;
+        }
+        Ok(Some(Strike {
+            stage,
+            known,
+            struck,
+        }))
     }
-    Ok(Some((known, struck)))
+
+    /// Ends the fault, and waits until the handle works again.
+    async fn heal(&self) -> Outcome {
+        self.injector.heal().await;
+        revived(&self.handle).await
+    }
+
+    async fn expect_whole_or_none(
+        &self,
+        t: &Fixture,
+        strike: &Strike,
+    ) -> Outcome<&'static [Effect]> {
+        let handles = [&t.backend, &self.handle];
+        let stage = &strike.stage;
+        stage
+            .expect_whole_or_none(self.operation, strike.known, &handles)
+            .await
+    }
 }
 
 /// Pings until the handle answers again: its broken connections may each cost a call.
