@@ -2,8 +2,10 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::num::NonZero;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::Instant;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
@@ -32,6 +34,9 @@ pub const EXIT_FAILED: u8 = 101;
 ///
 /// A backend that ends the process takes the run with it, whatever the exit code; only a certificate,
 /// which is removed first and written last, says that all cases were judged.
+///
+/// Where the harness names a server, one and a half cases per processor run at once, since they mostly
+/// wait for it; `--test-threads` says otherwise.
 ///
 /// Cases that kill processes start this very program again, as a worker: do nothing before `run` that
 /// must happen only once.
@@ -106,7 +111,19 @@ pub fn run(harness: impl Harness) -> ExitCode {
             return ExitCode::from(EXIT_NOT_STARTED);
         }
     };
+    let mut arguments = arguments;
+    if subject.server.is_some() {
+        arguments
+            .test_threads
+            .get_or_insert_with(threads_of_a_server);
+    }
     judge_and_print(&arguments, &suite, subject)
+}
+
+/// As many as there are processors, and half as many again: much of what a case does there is waiting.
+fn threads_of_a_server() -> usize {
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    processors + processors.div_ceil(2)
 }
 
 /// What a harness leaves empty that names the backend.

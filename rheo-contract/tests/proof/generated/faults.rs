@@ -91,6 +91,14 @@ pub(crate) const FAULTY: &[Faulty] = &[
         kills: ["faults::ERR-5::after_an_outage_the_same_handle_works"],
     },
     faulty! {
+        LostRepliesUseUpThePool: "each call whose reply is lost costs a place in the pool for ever",
+        says: "the handle to work again",
+        kills: [
+            "faults::ERR-2::a_lost_reply_is_told_as_it_is",
+            "faults::ERR-1::a_request_that_is_cut_off_has_no_half_effect",
+        ],
+    },
+    faulty! {
         RefusedAppendsAreSentLater: "an append that was refused is sent when the store is back",
         says: "of [None]",
         kills: ["faults::ERR-5::after_an_outage_the_same_handle_works"],
@@ -357,14 +365,15 @@ spoils! { DeadLettersMayBeAmbiguous {
     }
 } }
 
-/// Places that are used up.
+/// A pool whose places are used up by calls that end in a certain way.
 #[derive(Default)]
-struct RefusedCallsUseUpThePool(AtomicUsize);
+struct Places(AtomicUsize);
 
-impl RefusedCallsUseUpThePool {
+impl Places {
     async fn with_one<T>(
         &self,
         real: &Real,
+        costly: &str,
         call: impl Future<Output = Result<T>> + Send,
     ) -> Result<T> {
         if self.0.load(Ordering::SeqCst) >= real.pool {
@@ -373,54 +382,65 @@ impl RefusedCallsUseUpThePool {
             )));
         }
         let answer = call.await;
-        if answer.as_ref().is_err_and(|error| is(error, REFUSED)) {
+        if answer.as_ref().is_err_and(|error| is(error, costly)) {
             self.0.fetch_add(1, Ordering::SeqCst);
         }
         answer
     }
 }
 
-spoils! { RefusedCallsUseUpThePool {
-    ping(self, real) {
-        self.with_one(real, real.backend.ping()).await
-    }
-    read(self, real, stream, options) {
-        self.with_one(real, real.backend.read(stream, options)).await
-    }
-    append_batch(self, real, stream, events) {
-        self.with_one(real, real.backend.append_batch(stream, events)).await
-    }
-    fetch(self, real, stream, group, options) {
-        self.with_one(real, real.backend.fetch(stream, group, options)).await
-    }
-    renew(self, real, lease, duration) {
-        self.with_one(real, real.backend.renew(lease, duration)).await
-    }
-    ack(self, real, lease) {
-        self.with_one(real, real.backend.ack(lease)).await
-    }
-    retry(self, real, lease, options) {
-        self.with_one(real, real.backend.retry(lease, options)).await
-    }
-    reject(self, real, lease, reason) {
-        self.with_one(real, real.backend.reject(lease, reason)).await
-    }
-    lag(self, real, stream, group) {
-        self.with_one(real, real.backend.lag(stream, group)).await
-    }
-    replay(self, real, stream, group, replay) {
-        self.with_one(real, real.backend.replay(stream, group, replay)).await
-    }
-    reset_group(self, real, stream, group, options) {
-        self.with_one(real, real.backend.reset_group(stream, group, options)).await
-    }
-    dead_letters(self, real, stream, group, options) {
-        self.with_one(real, real.backend.dead_letters(stream, group, options)).await
-    }
-    group_info(self, real, stream, group) {
-        self.with_one(real, real.backend.group_info(stream, group)).await
-    }
-} }
+/// Every call takes a place, and never gives it back where it ends like that.
+macro_rules! uses_up_the_pool {
+    ($defect:ident, $costly:expr) => {
+        #[derive(Default)]
+        struct $defect(Places);
+
+        spoils! { $defect {
+            ping(self, real) {
+                self.0.with_one(real, $costly, real.backend.ping()).await
+            }
+            read(self, real, stream, options) {
+                self.0.with_one(real, $costly, real.backend.read(stream, options)).await
+            }
+            append_batch(self, real, stream, events) {
+                self.0.with_one(real, $costly, real.backend.append_batch(stream, events)).await
+            }
+            fetch(self, real, stream, group, options) {
+                self.0.with_one(real, $costly, real.backend.fetch(stream, group, options)).await
+            }
+            renew(self, real, lease, duration) {
+                self.0.with_one(real, $costly, real.backend.renew(lease, duration)).await
+            }
+            ack(self, real, lease) {
+                self.0.with_one(real, $costly, real.backend.ack(lease)).await
+            }
+            retry(self, real, lease, options) {
+                self.0.with_one(real, $costly, real.backend.retry(lease, options)).await
+            }
+            reject(self, real, lease, reason) {
+                self.0.with_one(real, $costly, real.backend.reject(lease, reason)).await
+            }
+            lag(self, real, stream, group) {
+                self.0.with_one(real, $costly, real.backend.lag(stream, group)).await
+            }
+            replay(self, real, stream, group, replay) {
+                self.0.with_one(real, $costly, real.backend.replay(stream, group, replay)).await
+            }
+            reset_group(self, real, stream, group, options) {
+                self.0.with_one(real, $costly, real.backend.reset_group(stream, group, options)).await
+            }
+            dead_letters(self, real, stream, group, options) {
+                self.0.with_one(real, $costly, real.backend.dead_letters(stream, group, options)).await
+            }
+            group_info(self, real, stream, group) {
+                self.0.with_one(real, $costly, real.backend.group_info(stream, group)).await
+            }
+        } }
+    };
+}
+
+uses_up_the_pool!(RefusedCallsUseUpThePool, REFUSED);
+uses_up_the_pool!(LostRepliesUseUpThePool, LOST);
 
 /// Appends that wait for the store.
 #[derive(Default)]
