@@ -58,11 +58,12 @@ pub(crate) async fn play(t: &Fixture, mix: &'static Mix) -> Outcome {
         })
     });
     let (mut last_failure, mut found_with) = (None, 0);
+    let least = t.budget().times(LEAST);
     let (started, mut played) = (Instant::now(), 0);
     while let Some(steps) = asked.recv().await {
         // A store on a disk is slower than one in memory: a few of the histories will do there.
-        if last_failure.is_none() && played >= LEAST && started.elapsed() > t.budget().time(ENOUGH)
-        {
+        let is_enough = played >= least && started.elapsed() > t.budget().time(ENOUGH);
+        if last_failure.is_none() && is_enough {
             let _ = answer.send(true);
             continue;
         }

@@ -89,6 +89,12 @@ impl Interrupted {
         all.map(Self).collect()
     }
 
+    /// Those of them that the budget lets a case try one by one.
+    pub(crate) fn some(t: &Fixture, which: impl Fn(&Self) -> bool) -> Vec<Self> {
+        let all = Self::all(&t.capabilities()).into_iter().filter(which);
+        t.budget().some_of(all.collect(), |bound| t.random(bound))
+    }
+
     /// Whether it writes.
     pub(crate) fn writes(&self) -> bool {
         self.0.writes()

@@ -236,13 +236,12 @@ async fn strike_with(
     lanes: usize,
     at: impl Fn(&Interrupted) -> bool,
 ) -> Outcome {
-    let operations = Interrupted::all(&t.capabilities());
-    let operations: Vec<_> = operations.into_iter().filter(at).collect();
+    let operations = Interrupted::some(t, at);
     let blows = faults
         .iter()
         .flat_map(|fault| operations.iter().map(|operation| (*fault, *operation)));
     let mut lanes = Lane::deal(t, lanes, &blows.collect::<Vec<_>>()).await?;
-    let few_after = ENOUGH_TIME * u32::try_from(faults.len()).unwrap_or(1) * t.budget().patience();
+    let few_after = t.budget().time(ENOUGH_TIME) * u32::try_from(faults.len()).unwrap_or(1);
     let (started, mut tried) = (Instant::now(), false);
     while !lanes.is_empty() {
         t.forget_history();
