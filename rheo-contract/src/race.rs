@@ -3,6 +3,7 @@
 
 mod check;
 
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -53,6 +54,17 @@ enum How {
     Reject,
     Retry,
     Renew(LeaseDuration),
+}
+
+impl fmt::Display for How {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ack => f.write_str("ack"),
+            Self::Reject => f.write_str("reject"),
+            Self::Retry => f.write_str("retry"),
+            Self::Renew(duration) => write!(f, "renew for {:?}", duration.as_duration()),
+        }
+    }
 }
 
 /// What the tasks of a history share.

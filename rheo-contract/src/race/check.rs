@@ -140,7 +140,7 @@ impl History {
                 What::Append(_, result) => format!("append -> {}", given(result)),
                 What::Fetch(result) => format!("fetch -> {}", about.of(result)),
                 What::Settle(lease, how, result) => {
-                    format!("{how:?}({}) -> {}", lease.brief(), given(result))
+                    format!("{how} of {} -> {}", lease.brief(), given(result))
                 }
                 What::Read(partition, events) => {
                     format!("read(p{partition}) -> {}", about.around(events))
@@ -512,7 +512,7 @@ fn check_reclaim(claim: &Claim<'_>, next: &Claim<'_>, clocks: Clocks) -> Checked
                 return Err(anomaly(
                     "late settle accepted, or settled event redelivered (LSE-2, DLV-7)",
                     About::event(&claim.lease.event),
-                    format!("nothing after {how:?} of {}", claim.lease.brief()),
+                    format!("nothing after {how} of {}", claim.lease.brief()),
                     next.lease.brief(),
                 ));
             }
@@ -563,7 +563,7 @@ fn check_refusals(claims: &[Claim<'_>], at: usize) -> Checked {
             return Err(anomaly(
                 "current lease refused (LSE-2)",
                 About::event(&claim.lease.event),
-                format!("{how:?} of {} to succeed", claim.lease.brief()),
+                format!("{how} of {} to succeed", claim.lease.brief()),
                 format!("Err({kind})"),
             ));
         }
