@@ -116,7 +116,10 @@ pub(crate) const FAULTY: &[Faulty] = &[
     faulty! {
         TimeoutIsAFailure: "a retry without an answer in time is Failed",
         says: "of [None]",
-        kills: ["faults::ERR-4::a_frozen_store_ends_in_a_timeout"],
+        kills: [
+            "faults::ERR-2::a_write_that_arrives_late_happens_once",
+            "faults::ERR-4::a_frozen_store_ends_in_a_timeout",
+        ],
     },
     faulty! {
         TimeoutOfAReadIsAmbiguous: "a read without an answer in time is Ambiguous",
