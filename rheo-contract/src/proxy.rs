@@ -311,7 +311,14 @@ async fn answers(
         match becomes {
             None => pass_on(answer, &mut client, shared).await?,
             Some(Reply::Late) => {
-                shared.held.send_replace(Held::None);
+                // What the store sends unasked meanwhile is no answer.
+                shared.held.send_if_modified(|held| {
+                    let is_answer = *held == Held::Released;
+                    if is_answer {
+                        *held = Held::None;
+                    }
+                    is_answer
+                });
                 // Whoever asked has given up long ago, perhaps.
                 let _ = client.write_all(answer).await;
             }

@@ -22,6 +22,8 @@ use crate::scene::{Group, P0, P1};
 
 /// Longer than any lease of a stage.
 pub(crate) const HOURS: Duration = Duration::from_secs(2 * 3_600);
+/// The leases of a batch.
+const BATCH: u32 = 2;
 /// How long what was interrupted may still be on its way through the store, in real time: the
 /// default operation timeout (ERR-4). A right state is seen at once; only a wrong one waits so long.
 const ON_ITS_WAY: Duration = Duration::from_secs(5);
@@ -196,6 +198,17 @@ impl Stage {
         }
     }
 
+    /// How many operation timeouts it may take: a batch form of delivery has one for each lease (ERR-4).
+    pub(crate) fn timeouts_of(&self, which: Interrupted) -> u32 {
+        match which.0 {
+            Operation::RenewBatch
+            | Operation::AckBatch
+            | Operation::RetryBatch
+            | Operation::RejectBatch => BATCH,
+            _ => 1,
+        }
+    }
+
     /// Calls the operation, and says what is known then of its effect; the error is one that says
     /// nothing of it, or none that a fault may cause.
     pub(crate) async fn outcome(
@@ -232,7 +245,7 @@ impl Stage {
 
     /// Calls the operation; gives a result for each lease of a batch.
     async fn results(&self, backend: &Recorder, which: Interrupted) -> Vec<Result<(), Error>> {
-        let both = &self.leases[..2];
+        let both = &self.leases[..BATCH as usize];
         let duration = LeaseDuration::default();
         let (again, reason) = (RetryOptions::new(), Reason::new(INTERRUPTED));
         match which.0 {
@@ -525,7 +538,7 @@ impl Stage {
 
     /// The leases that an operation settles, and how.
     fn settles(&self, which: Interrupted) -> Option<(&[Lease], Settle)> {
-        let (one, both) = (&self.leases[..1], &self.leases[..2]);
+        let (one, both) = (&self.leases[..1], &self.leases[..BATCH as usize]);
         let reject = || Settle::Reject(Reason::new(INTERRUPTED));
         let again = || Settle::Retry(RetryOptions::new());
         Some(match which.0 {

@@ -71,7 +71,8 @@ const LANES: usize = 4;
 /// The most requests where each costs a timeout, which all operations wait for at once.
 const MOST_FROZEN: usize = 4;
 /// The default operation timeout, and room for a machine that is busy.
-const TIMEOUT: Duration = Duration::from_secs(5 + 5);
+const TIMEOUT: Duration = Duration::from_secs(5);
+const ROOM: Duration = Duration::from_secs(5);
 
 /// The network goes away before the store has heard of it.
 async fn a_request_that_is_cut_off_has_no_half_effect(t: Fixture) -> Outcome {
@@ -398,9 +399,10 @@ impl Victim {
         let known = stage.outcome(&self.handle, self.operation).await;
         let took = started.elapsed();
         let struck = self.injector.has_struck();
+        let timeout = TIMEOUT * stage.timeouts_of(self.operation);
         expect(
-            took < TIMEOUT,
-            format!("{name} to end within its timeout, 5 s by default (ERR-4)"),
+            took < timeout + ROOM,
+            format!("{name} to end within its timeout, {timeout:?} by default (ERR-4)"),
             format!("{took:?}"),
         )?;
         let known = known.map_err(|error| {
