@@ -69,7 +69,7 @@ impl fmt::Display for Fault {
 /// Makes things go wrong for one handle, see [`Harness::open_faulty`](crate::Harness::open_faulty).
 ///
 /// Other handles go on meanwhile, since the suite has several struck at once; [`Fault::Refuse`] alone may
-/// be an outage for all.
+/// be an outage for all handles of the namespace.
 #[async_trait]
 pub trait FaultInjector: Send + Sync {
     /// Lets `fault` strike at the `nth` request from now, counted from 1; false if it cannot.

@@ -73,7 +73,7 @@ pub fn run(harness: impl Harness) -> ExitCode {
     if let Some(code) = worker::serve_if_asked(&harness) {
         return code;
     }
-    let arguments = Arguments::from_args();
+    let mut arguments = Arguments::from_args();
     let suite = Settings::from_env()
         .and_then(|settings| Suite::new(harness, settings).map_err(|error| error.to_string()));
     let suite = match suite {
@@ -111,7 +111,6 @@ pub fn run(harness: impl Harness) -> ExitCode {
             return ExitCode::from(EXIT_NOT_STARTED);
         }
     };
-    let mut arguments = arguments;
     if subject.server.is_some() {
         arguments
             .test_threads

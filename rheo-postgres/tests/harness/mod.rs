@@ -4,7 +4,7 @@ use std::env;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::str::FromStr;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rheo_contract::{Harness, HarnessError, Namespace, Opened, Part, Server, secrets_of_url};
@@ -16,8 +16,6 @@ use sqlx::{AssertSqlSafe, ConnectOptions};
 /// A schema for each namespace, on a database that may hold other things.
 pub(crate) struct Postgres {
     url: String,
-    /// For making and dropping schemas, which is far quicker on a connection that has done it before.
-    schemas: OnceLock<PgPool>,
 }
 
 /// Each case has handles of its own, so there are many at once.
@@ -26,9 +24,7 @@ const CONNECTIONS: u32 = 4;
 impl Postgres {
     /// On the server that `RHEO_POSTGRES_URL` names; says what to set where it names none.
     pub(crate) fn from_env() -> Result<Self, ExitCode> {
-        let schemas = OnceLock::new();
-        let named = env::var("RHEO_POSTGRES_URL").map(|url| Self { url, schemas });
-        named.map_err(|_| {
+        env::var("RHEO_POSTGRES_URL").map(|url| Self { url }).map_err(|_| {
             eprintln!(
                 "error: RHEO_POSTGRES_URL is not set: the URL of a PostgreSQL database to test on, \
                  e.g. postgres://user:password@localhost/test"
@@ -37,24 +33,14 @@ impl Postgres {
         })
     }
 
-    fn schemas(&self) -> Result<&PgPool, HarnessError> {
-        if let Some(pool) = self.schemas.get() {
-            return Ok(pool);
-        }
-        let options = PgConnectOptions::from_str(&self.url)?;
-        let pool = PgPoolOptions::new().connect_lazy_with(options);
-        Ok(self.schemas.get_or_init(|| pool))
-    }
-
     fn config(&self, namespace: &Namespace) -> Config {
         Config::new(&self.url)
             .with_schema(namespace.as_str())
             .with_max_connections(CONNECTIONS)
     }
 
-    fn connect(&self, namespace: &Namespace, clock: Arc<dyn Clock>) -> Opened {
-        let backend = PostgresBackend::connect(self.config(namespace), clock)?;
-        Ok(Arc::new(backend))
+    async fn connect(&self, namespace: &Namespace, clock: Arc<dyn Clock>) -> Opened {
+        self.open_with(self.config(namespace), clock).await
     }
 
     fn open_at(
@@ -72,6 +58,12 @@ impl Postgres {
             .connect_lazy_with(options);
         let settings = settings.with_schema(namespace.as_str());
         Ok(Arc::new(PostgresBackend::on_pool(pool, settings, clock)?))
+    }
+
+    async fn open_with(&self, config: Config, clock: Arc<dyn Clock>) -> Opened {
+        let backend = PostgresBackend::connect(config, clock)?;
+        backend.ensure_indexes().await?;
+        Ok(Arc::new(backend))
     }
 }
 
@@ -93,11 +85,7 @@ impl Harness for Postgres {
     }
 
     async fn open(&self, namespace: &Namespace, clock: Arc<dyn Clock>) -> Opened {
-        let settings = Settings::new().with_schema(namespace.as_str());
-        let pool = self.schemas()?.clone();
-        let making = PostgresBackend::on_pool(pool, settings, Arc::clone(&clock))?;
-        making.ensure_indexes().await?;
-        self.connect(namespace, clock)
+        self.connect(namespace, clock).await
     }
 
     fn secrets(&self) -> Vec<String> {
@@ -112,16 +100,16 @@ impl Harness for Postgres {
     }
 
     async fn second_handle(&self, namespace: &Namespace, clock: Arc<dyn Clock>) -> Opened {
-        self.connect(namespace, clock)
+        self.connect(namespace, clock).await
     }
 
     async fn narrow_handle(&self, namespace: &Namespace, clock: Arc<dyn Clock>) -> Opened {
         let config = self.config(namespace).with_max_connections(1);
-        Ok(Arc::new(PostgresBackend::connect(config, clock)?))
+        self.open_with(config, clock).await
     }
 
     async fn reopen(&self, namespace: &Namespace, clock: Arc<dyn Clock>) -> Opened {
-        self.connect(namespace, clock)
+        self.connect(namespace, clock).await
     }
 
     async fn open_via(
@@ -166,9 +154,11 @@ impl Harness for Postgres {
     }
 
     async fn discard(&self, namespace: &Namespace) -> Result<(), HarnessError> {
+        let mut connection = PgConnectOptions::from_str(&self.url)?.connect().await?;
         let drop = format!("DROP SCHEMA IF EXISTS {namespace} CASCADE");
-        let dropping = sqlx::raw_sql(AssertSqlSafe(drop)).execute(self.schemas()?);
-        dropping.await?;
+        sqlx::raw_sql(AssertSqlSafe(drop))
+            .execute(&mut connection)
+            .await?;
         Ok(())
     }
 }
