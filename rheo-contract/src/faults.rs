@@ -66,20 +66,33 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Makes things go wrong for one handle, see [`Harness::open_faulty`](crate::Harness::open_faulty).
+/// Makes things go wrong for one handle, see [`Harness::open_faulty`](crate::Harness::open_faulty), whose
+/// default is a TCP proxy that can make all of them.
+///
+/// A request is what the handle sends to its store at once and what is answered at once: a message and its
+/// reply, or without a network whatever comes closest, the call of a function or a script, say. An operation
+/// may be one request or many; which of them does what, the suite need not know.
 ///
 /// Other handles go on meanwhile, since the suite has several struck at once; [`Fault::Refuse`] alone may
 /// be an outage for all handles of the namespace.
 #[async_trait]
 pub trait FaultInjector: Send + Sync {
-    /// Lets `fault` strike at the `nth` request from now, counted from 1; false if it cannot.
+    /// Lets `fault` strike at the `nth` request from now, counted from 1, in place of what was armed before.
     ///
-    /// It strikes once, or lasts until [`heal`](Self::heal) where [`Fault`] says so.
+    /// [`Fault::Refuse`] and [`Fault::Slow`] strike at once, whatever `nth` is. [`Fault::Freeze`] begins with
+    /// the `nth` request. These three last until [`heal`](Self::heal); the others strike once.
+    ///
+    /// False if it has no such fault, or cannot make it strike there: nothing is armed then. A case whose
+    /// faults strike nothing is not exercised, and the certificate says so.
     async fn arm(&self, fault: Fault, nth: u32) -> bool;
 
-    /// Whether the fault that was armed last has struck.
+    /// Whether the fault that was armed last has struck: some request met it, or, where it strikes at once,
+    /// it is in force. The suite asks after the operation, and also after [`heal`](Self::heal).
     fn has_struck(&self) -> bool;
 
-    /// Ends every fault: from now on the store can be reached.
+    /// Ends every fault: from now on the store can be reached. It returns when that is so; what was held
+    /// back has arrived by then ([`Fault::HoldRequest`]).
+    ///
+    /// The handle's connections may still be broken: the suite pings until it works again.
     async fn heal(&self);
 }

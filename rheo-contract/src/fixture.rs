@@ -172,16 +172,6 @@ impl Fixture {
             .collect()
     }
 
-    /// Goes on with one strand, while no other does.
-    pub(crate) async fn strand<T>(
-        &self,
-        number: usize,
-        strand: impl Future<Output = Outcome<T>>,
-    ) -> Outcome<T> {
-        let outcome = in_strand(number, strand).await;
-        self.of_strand(number, outcome)
-    }
-
     fn of_strand<T>(&self, number: usize, outcome: Outcome<T>) -> Outcome<T> {
         outcome.inspect_err(|_| self.shared.history.show_strand(number))
     }

@@ -10,6 +10,7 @@
 //! Environment variables, so that every test runner passes them on: `RHEO_SEED`, `RHEO_AUDIT=1`,
 //! `RHEO_BUDGET`, `RHEO_DEADLINE`, `RHEO_CERTIFICATES`; see [`Settings`].
 
+mod aftermath;
 mod bulk;
 mod case;
 mod cases;

@@ -305,6 +305,31 @@ impl Model {
         Ok(())
     }
 
+    /// What a fetch from these partitions may claim, in order, and its attempts so far.
+    pub(crate) fn claimable(
+        &self,
+        stream: &StreamName,
+        group: &GroupName,
+        partitions: &Partitions,
+        now: Timestamp,
+    ) -> Vec<(Event, u32)> {
+        let Some(stream) = self.streams.get(stream) else {
+            return Vec::new();
+        };
+        let Some(group) = stream.groups.get(group) else {
+            return Vec::new();
+        };
+        let all = stream.log.iter().flatten();
+        let deliveries = group.deliveries.iter().flatten();
+        let selected = all.zip(deliveries);
+        let selected = selected.filter(|(event, _)| partitions.contains(event.partition));
+        let claimable = selected.filter_map(|(event, delivery)| {
+            let attempts = delivery.claimable(now, group.max_attempts)?;
+            Some((event.clone(), attempts))
+        });
+        claimable.collect()
+    }
+
     /// Whether a fetch from these partitions would meet expired leases with no attempts left.
     pub(crate) fn has_used_up(
         &self,
@@ -568,22 +593,6 @@ impl Group {
     pub(crate) fn leased(&self) -> u64 {
         let leased = |delivery: &&Delivery| matches!(delivery, Delivery::Leased(_));
         self.deliveries.iter().flatten().filter(leased).count() as u64
-    }
-
-    /// What never became terminal: place and attempts so far.
-    pub(crate) fn unfinished(&self) -> BTreeMap<(u32, u64), u32> {
-        let mut open = BTreeMap::new();
-        for (at, deliveries) in self.deliveries.iter().enumerate() {
-            for (nth, delivery) in deliveries.iter().enumerate() {
-                let attempts = match delivery {
-                    Delivery::Open { attempts } | Delivery::Waiting { attempts, .. } => *attempts,
-                    Delivery::Leased(lease) => lease.attempt,
-                    _ => continue,
-                };
-                open.insert((partition(at).number(), nth as u64 + 1), attempts);
-            }
-        }
-        open
     }
 }
 

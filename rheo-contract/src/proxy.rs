@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -190,11 +191,14 @@ impl Shared {
         }
     }
 
-    /// Waits for the answer to a request that was held back.
+    /// Waits for the answer to a request that was held back; after a while there is none.
     async fn late_answer(&self) {
         let mut held = self.held.subscribe();
         let answered = held.wait_for(|held| *held == Held::None);
-        let _ = tokio::time::timeout(LATE_ANSWER, answered).await;
+        let answered = tokio::time::timeout(LATE_ANSWER, answered).await.is_ok();
+        if !answered {
+            self.held.send_replace(Held::None);
+        }
     }
 
     /// What becomes of the request that is about to be forwarded.
@@ -266,9 +270,7 @@ async fn requests(
             return Ok(());
         }
         let request = &chunk[..read];
-        let becomes = shared.next_request();
-        let is_late = matches!(becomes, Forward::Late);
-        match becomes {
+        match shared.next_request() {
             Forward::All => {}
             Forward::Nothing => return Ok(()),
             Forward::Half => {
@@ -277,8 +279,13 @@ async fn requests(
             }
             Forward::Late => {
                 reply.send_replace(Some(Reply::Late));
-                let mut held = shared.held.subscribe();
-                let _ = held.wait_for(|held| *held != Held::Back).await;
+                let request = request.to_vec();
+                let is_open = late(request, &mut client, &mut store, shared).await?;
+                reply.send_replace(None);
+                if !is_open {
+                    return Ok(());
+                }
+                continue;
             }
             Forward::Then(then) => {
                 reply.send_replace(Some(then));
@@ -286,9 +293,39 @@ async fn requests(
         }
         thaw(shared).await;
         pass_on(request, &mut store, shared).await?;
-        if is_late {
-            // The client may have hung up; the store must not hear of that before it has answered.
-            shared.late_answer().await;
+    }
+}
+
+/// Holds back a request, and what follows it, until it is released, and forwards until the store has
+/// answered. The client may have hung up meanwhile, of which the store must not hear before: false then.
+async fn late(
+    mut request: Vec<u8>,
+    client: &mut OwnedReadHalf,
+    store: &mut OwnedWriteHalf,
+    shared: &Shared,
+) -> io::Result<bool> {
+    let mut chunk = vec![0; CHUNK];
+    let mut is_open = true;
+    let mut held = shared.held.subscribe();
+    loop {
+        tokio::select! {
+            _ = held.wait_for(|held| *held != Held::Back) => break,
+            read = client.read(&mut chunk), if is_open => match read {
+                Ok(read) if read > 0 => request.extend_from_slice(&chunk[..read]),
+                _ => is_open = false,
+            }
+        }
+    }
+    thaw(shared).await;
+    pass_on(&request, store, shared).await?;
+    let mut answered = pin!(shared.late_answer());
+    loop {
+        tokio::select! {
+            () = &mut answered => return Ok(is_open),
+            read = client.read(&mut chunk), if is_open => match read {
+                Ok(read) if read > 0 => pass_on(&chunk[..read], store, shared).await?,
+                _ => is_open = false,
+            }
         }
     }
 }
@@ -344,4 +381,70 @@ async fn pass_on(bytes: &[u8], to: &mut OwnedWriteHalf, shared: &Shared) -> io::
         rest = after;
     }
     to.write_all(rest).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Tried<T = ()> = Result<T, Box<dyn std::error::Error>>;
+
+    /// More than one read of the proxy, and less than sockets keep.
+    const LONG: usize = CHUNK + CHUNK / 2;
+
+    /// A store that answers each request of that many bytes, and counts them.
+    async fn store(of_bytes: usize) -> Tried<(SocketAddr, watch::Receiver<usize>)> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let address = listener.local_addr()?;
+        let (answered, count) = watch::channel(0);
+        tokio::spawn(async move {
+            while let Ok((mut client, _)) = listener.accept().await {
+                let mut request = vec![0; of_bytes];
+                while client.read_exact(&mut request).await.is_ok() {
+                    answered.send_modify(|count| *count += 1);
+                    let _ = client.write_all(b"ok").await;
+                }
+            }
+        });
+        Ok((address, count))
+    }
+
+    #[tokio::test]
+    async fn a_long_request_arrives_whole_though_its_client_has_gone() -> Tried {
+        let (address, answered) = store(LONG).await?;
+        let proxy = Proxy::to(address).await?;
+        assert!(proxy.arm(Fault::HoldRequest, 1).await);
+        let mut client = TcpStream::connect(proxy.address()).await?;
+        client.write_all(&vec![7; LONG]).await?;
+        drop(client);
+        while !proxy.has_struck() {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(*answered.borrow(), 0);
+
+        proxy.heal().await;
+        assert_eq!(*answered.borrow(), 1);
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn a_connection_goes_on_after_its_late_request() -> Tried {
+        let (address, answered) = store(4).await?;
+        let proxy = Proxy::to(address).await?;
+        assert!(proxy.arm(Fault::HoldRequest, 2).await);
+        let mut client = TcpStream::connect(proxy.address()).await?;
+        let mut reply = [0; 2];
+        client.write_all(b"1st?").await?;
+        client.read_exact(&mut reply).await?;
+        client.write_all(b"2nd?").await?;
+        while !proxy.has_struck() {
+            tokio::task::yield_now().await;
+        }
+        proxy.heal().await;
+        client.read_exact(&mut reply).await?;
+        client.write_all(b"3rd?").await?;
+        client.read_exact(&mut reply).await?;
+        assert_eq!(*answered.borrow(), 3);
+        Ok(())
+    }
 }

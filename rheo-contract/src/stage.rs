@@ -1,77 +1,69 @@
-//! A store in a known state, one operation on it that may be interrupted, and every state that is
-//! allowed to come of that.
+//! A store in a known state, and one operation on it that may be interrupted.
 
-use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rheo_core::{
-    Backend, Capabilities, ConsumerId, DeadLetterOptions, Error, ErrorKind, Event, EventId,
-    FetchOptions, GroupName, GroupOptions, Guarantee, Lease, LeaseDuration, LeaseId, ListOptions,
-    MaxAttempts, NewEvent, Operation, OptionalOperation, Partition, PartitionCount, Partitions,
-    Query, ReadOptions, Reason, Replay, ResetOptions, RetryOptions, Sequence, Start, StreamName,
-    StreamOptions, Timestamp,
+    Backend, Capabilities, ConsumerId, DeadLetter, DeadLetterOptions, Error, ErrorKind, Event,
+    EventId, FetchOptions, GroupInfo, GroupName, GroupOptions, Guarantee, Lag, Lease,
+    LeaseDuration, LeaseId, ListOptions, MaxAttempts, NewEvent, Operation, OptionalOperation,
+    Partition, PartitionCount, Partitions, Query, ReadOptions, Reason, Replay, ResetOptions,
+    RetryOptions, Sequence, Start, StreamName, StreamOptions, Timestamp, Wakeup,
 };
-use serde_json::json;
 
-use crate::expect::{Failure, Outcome, broken, expect, expect_error};
-use crate::fixture::{Fixture, new_event};
-use crate::model::{Model, Settle};
-use crate::observed::Observed;
+use crate::expect::{Failure, Outcome, broken, expect_eq};
+use crate::fixture::Fixture;
+use crate::model::{Model, Settle, Settled};
 use crate::recorder::Recorder;
 use crate::scene::{Group, P0, P1};
 
+/// Longer than the leases of a stage, and by far shorter than those that an operation renewed.
+pub(crate) const A_MINUTE: Duration = Duration::from_secs(60);
 /// Longer than any lease of a stage.
 pub(crate) const HOURS: Duration = Duration::from_secs(2 * 3_600);
 /// The leases of a batch.
 const BATCH: u32 = 2;
-/// How long what was interrupted may still be on its way through the store, in real time: the
-/// default operation timeout (ERR-4). A right state is seen at once; only a wrong one waits so long.
-const ON_ITS_WAY: Duration = Duration::from_secs(5);
+/// How often an event of a stage is handed out.
+const ATTEMPTS: u32 = 2;
+/// The reason of the rejects that are interrupted.
+const INTERRUPTED: &str = "interrupted";
+/// The sequence after which the replay goes back, in every partition.
+const REPLAYED_AFTER: u64 = 1;
 
 /// A stream with a group that has an event in every state, and the model of it.
 pub(crate) struct Stage {
-    t: Fixture,
-    stream: StreamName,
-    group: GroupName,
+    pub(crate) t: Fixture,
+    pub(crate) stream: StreamName,
+    pub(crate) group: GroupName,
+    pub(crate) model: Model,
     /// Of sequences 1 to 4 of the first partition; the first two are current.
     leases: Vec<Lease>,
-    model: Model,
     to_append: Vec<NewEvent>,
+    to_replay: Replay,
     new_stream: StreamName,
-    made_at: Timestamp,
 }
 
 /// An operation that is interrupted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Interrupted(pub(crate) Operation);
 
-/// How much of an operation's effect is there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Effect {
-    None,
-    /// In some partitions, or for some leases of a batch, and not in others.
-    Part,
-    Whole,
+/// What an operation gave.
+pub(crate) enum Answer {
+    /// It was done.
+    Done,
+    Appended(Vec<Event>),
+    Claimed(Vec<Lease>),
+    Settled(Settled),
+    Read(Vec<Event>),
+    Queried(Vec<Event>),
+    Lag(Lag),
+    Groups(Vec<GroupName>),
+    DeadLetters(Vec<DeadLetter>),
+    Info(GroupInfo),
+    Woken(Wakeup),
 }
 
-/// What is known of an operation's effect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Known {
-    /// It was dropped, or its outcome is ambiguous: any effect, also one that is still on its way.
-    Nothing,
-    /// It failed: no effect (ERR-1).
-    Failed,
-    /// Some leases of a batch failed, and the others did not.
-    Mixed,
-    /// It succeeded.
-    Succeeded,
-}
-
-/// A state that is allowed.
-struct Allowed {
-    effect: Effect,
-    model: Model,
-}
+/// Parts of an operation's effect, a bit for each: partitions, leases of a batch, or claims.
+pub(crate) type Parts = u32;
 
 impl Interrupted {
     /// Every operation that a backend with these capabilities has, but for `close`.
@@ -92,18 +84,20 @@ impl Interrupted {
     }
 
     /// Those of them that the budget lets a case try one by one.
-    pub(crate) fn some(t: &Fixture, which: impl Fn(&Self) -> bool) -> Vec<Self> {
-        let all = Self::all(&t.capabilities()).into_iter().filter(which);
+    pub(crate) fn some(t: &Fixture, which: impl Fn(Self) -> bool) -> Vec<Self> {
+        let all = Self::all(&t.capabilities())
+            .into_iter()
+            .filter(|this| which(*this));
         t.budget().some_of(all.collect(), |bound| t.random(bound))
     }
 
     /// Whether it writes.
-    pub(crate) fn writes(&self) -> bool {
+    pub(crate) fn writes(self) -> bool {
         self.0.writes()
     }
 
     /// Whether it settles or renews leases.
-    pub(crate) fn is_settle(&self) -> bool {
+    pub(crate) fn is_settle(self) -> bool {
         matches!(
             self.0,
             Operation::Renew
@@ -118,7 +112,7 @@ impl Interrupted {
     }
 
     /// Whether it changes nothing more when it happens once more, after it was repeated (ERR-2).
-    pub(crate) fn can_be_repeated(&self) -> bool {
+    pub(crate) fn can_be_repeated(self) -> bool {
         self.writes()
             && !matches!(
                 self.0,
@@ -128,79 +122,10 @@ impl Interrupted {
                     | Operation::ResetGroup
             )
     }
-}
-
-impl Stage {
-    /// Two partitions where there can be: in the first 1 and 2 are leased, 3 is acked, 4 is a dead
-    /// letter and 5 and 6 are open; in the second 1 and 2 are open.
-    pub(crate) async fn new(t: &Fixture) -> Outcome<Self> {
-        let partitions = if t.capabilities().guarantees(Guarantee::Partitions) {
-            2
-        } else {
-            1
-        };
-        let stream = t.stream(partitions).await?;
-        let group = stream.group_of_attempts("billing", 2).await?;
-        let mut model = Model::new(t.sets_the_clock());
-        let count = PartitionCount::new(partitions)?;
-        let options = GroupOptions::new().with_max_attempts(MaxAttempts::new(2)?);
-        agreed(model.create_stream(&stream.name, count))?;
-        agreed(model.create_group(&stream.name, &group.name, &options))?;
-        for (partition, events) in [(P0, 6), (P1, 2)] {
-            if partition.number() < partitions {
-                for event in stream.append_to(partition, events).await? {
-                    let given = given(&event);
-                    model.appended(&stream.name, &[given], std::slice::from_ref(&event))?;
-                }
-            }
-        }
-        let mut leases: Vec<Lease> = Vec::new();
-        while leases.len() < 4 {
-            let limit = u32::try_from(4 - leases.len()).unwrap_or(1);
-            let options = FetchOptions::new(ConsumerId::new("a")?)
-                .with_limit(limit)
-                .with_partitions(Partitions::only([P0]));
-            let now = t.now();
-            let fetched = group.fetch_with(&options).await?;
-            model.fetched(&stream.name, &group.name, &options, now, &fetched)?;
-            leases.extend(fetched);
-        }
-        let reject = Settle::Reject(Reason::new("broken"));
-        group.backend.ack(&leases[2]).await?;
-        agreed(model.settle(&leases[2], &Settle::Ack, t.now()))?;
-        group.reject(&leases[3], "broken").await?;
-        agreed(model.settle(&leases[3], &reject, t.now()))?;
-        let to_append = (0..4_u32)
-            .map(|at| {
-                let id = EventId::generate(t.now());
-                let partition = Partition::new(at % partitions);
-                t.new_event().with_id(id).with_partition(partition)
-            })
-            .collect();
-        Ok(Self {
-            stream: stream.name,
-            group: group.name,
-            leases,
-            model,
-            to_append,
-            new_stream: StreamName::new(format!("new-{}", t.number()))?,
-            made_at: t.now(),
-            t: t.clone(),
-        })
-    }
-
-    /// When the operation is called: where the clock can be set, it stands still meanwhile.
-    fn now(&self) -> Timestamp {
-        if self.t.sets_the_clock() {
-            self.made_at
-        } else {
-            self.t.now()
-        }
-    }
 
     /// How many operation timeouts it may take: a batch form of delivery has one for each lease (ERR-4).
-    pub(crate) fn timeouts_of(&self, which: Interrupted) -> u32 {
-        match which.0 {
+    pub(crate) fn timeouts(self) -> u32 {
+        match self.0 {
             Operation::RenewBatch
             | Operation::AckBatch
             | Operation::RetryBatch
@@ -208,353 +133,470 @@ impl Stage {
             _ => 1,
         }
     }
+}
 
-    /// Calls the operation, and says what is known then of its effect; the error is one that says
-    /// nothing of it, or none that a fault may cause.
-    pub(crate) async fn outcome(
-        &self,
-        backend: &Recorder,
-        which: Interrupted,
-    ) -> Result<Known, Error> {
-        let results = self.results(backend, which).await;
-        let mut known = None;
-        for result in results {
-            let this = match result {
-                Ok(()) => Known::Succeeded,
-                Err(error) if error.kind() == ErrorKind::Ambiguous && which.0.writes() => {
-                    Known::Nothing
-                }
-                Err(Error::BackendUnavailable(_) | Error::Failed(_)) => Known::Failed,
-                Err(error) => return Err(error),
-            };
-            known = Some(match known {
-                None => this,
-                Some(known) if known == this => this,
-                Some(Known::Nothing) => Known::Nothing,
-                Some(_) if this == Known::Nothing => Known::Nothing,
-                Some(_) => Known::Mixed,
-            });
+impl Stage {
+    /// So many stages at once, each in a strand of its own.
+    ///
+    /// Two partitions where there can be: in the first 1 and 2 are leased, 3 is acked, 4 is a dead
+    /// letter and 5 and 6 are open; in the second all are open, or, where the clock can be set, on
+    /// every other stage 1 and 2 have expired, 2 and 3 are at their last attempt, and 4 and 5 are open.
+    pub(crate) async fn make(t: &Fixture, count: usize) -> Outcome<Vec<Self>> {
+        let stages = (0..count).map(|_| {
+            let (t, worn) = (t.clone(), t.random(2) == 0);
+            async move { Self::new(&t, worn).await }
+        });
+        let stages = t.strands(stages).await?;
+        if t.sets_the_clock() {
+            t.pass(t.brief()).await;
         }
-        Ok(known.unwrap_or(Known::Succeeded))
+        Ok(stages)
     }
 
-    /// Calls the operation; gives the first error of a batch.
-    pub(crate) async fn call(&self, backend: &Recorder, which: Interrupted) -> Result<(), Error> {
-        self.results(backend, which).await.into_iter().collect()
+    async fn new(t: &Fixture, worn: bool) -> Outcome<Self> {
+        let partitions = if t.capabilities().guarantees(Guarantee::Partitions) {
+            2
+        } else {
+            1
+        };
+        let stream = t.stream(partitions).await?;
+        let group = stream.group_of_attempts("billing", ATTEMPTS).await?;
+        let mut model = Model::new(t.sets_the_clock());
+        let count = PartitionCount::new(partitions)?;
+        let options = GroupOptions::new().with_max_attempts(MaxAttempts::new(ATTEMPTS)?);
+        agreed(model.create_stream(&stream.name, count))?;
+        agreed(model.create_group(&stream.name, &group.name, &options))?;
+        let to_append = (0..4_u32)
+            .map(|at| {
+                let id = EventId::generate(t.now());
+                let partition = Partition::new(at % partitions);
+                t.new_event().with_id(id).with_partition(partition)
+            })
+            .collect();
+        let mut stage = Self {
+            stream: stream.name,
+            group: group.name,
+            leases: Vec::new(),
+            model,
+            to_append,
+            to_replay: Replay::after(Sequence::new(REPLAYED_AFTER)?),
+            new_stream: StreamName::new(format!("new-{}", t.number()))?,
+            t: t.clone(),
+        };
+        stage.fill(partitions).await?;
+        stage.leases = stage.claim(P0, 4, LeaseDuration::default()).await?;
+        let (acked, rejected) = (stage.leases[2].clone(), stage.leases[3].clone());
+        stage.settle(&acked, &Settle::Ack).await?;
+        stage
+            .settle(&rejected, &Settle::Reject(Reason::new("broken")))
+            .await?;
+        if t.random(2) == 0 {
+            let second = stage.leases[1].clone();
+            let renewal = Settle::Renew(LeaseDuration::default());
+            stage.settle(&second, &renewal).await?;
+        }
+        if worn && partitions > 1 && t.sets_the_clock() {
+            stage.wear().await?;
+        }
+        if t.random(2) == 0 {
+            let log = &stage.model.streams[&stage.stream].log;
+            let chosen = log[0][2..4]
+                .iter()
+                .chain(log.last().and_then(|log| log.first()));
+            stage.to_replay = Replay::Events(chosen.map(|event| event.id).collect());
+        }
+        Ok(stage)
+    }
+
+    async fn fill(&mut self, partitions: u32) -> Outcome {
+        let mut events = Vec::new();
+        for (partition, count) in [(P0, 6), (P1, 5)] {
+            if partition.number() < partitions {
+                events.extend((0..count).map(|_| self.t.new_event().with_partition(partition)));
+            }
+        }
+        let backend = &self.t.backend;
+        let mut appended = Vec::new();
+        if self.t.capabilities().guarantees(Guarantee::BatchWrites) {
+            appended = backend.append_batch(&self.stream, events.clone()).await?;
+        } else {
+            for event in &events {
+                appended.push(backend.append(&self.stream, event.clone()).await?);
+            }
+        }
+        self.model.appended(&self.stream, &events, &appended)
+    }
+
+    async fn claim(
+        &mut self,
+        from: Partition,
+        count: u32,
+        lasts: LeaseDuration,
+    ) -> Outcome<Vec<Lease>> {
+        let mut leases: Vec<Lease> = Vec::new();
+        let group = self.group_via(&self.t.backend);
+        while leases.len() < count as usize {
+            let missing = count - u32::try_from(leases.len()).unwrap_or(count);
+            let options = FetchOptions::new(ConsumerId::new("a")?)
+                .with_limit(missing)
+                .with_lease_duration(lasts)
+                .with_partitions(Partitions::only([from]));
+            let now = self.t.now();
+            let fetched = group.fetch_with(&options).await?;
+            let model = &mut self.model;
+            model.fetched(&self.stream, &self.group, &options, now, &fetched)?;
+            leases.extend(fetched);
+        }
+        Ok(leases)
+    }
+
+    async fn settle(&mut self, lease: &Lease, how: &Settle) -> Outcome {
+        let backend = &self.t.backend;
+        match how {
+            Settle::Renew(duration) => backend.renew(lease, *duration).await.map(drop)?,
+            Settle::Ack => backend.ack(lease).await?,
+            Settle::Retry(options) => backend.retry(lease, options).await.map(drop)?,
+            Settle::Reject(reason) => backend.reject(lease, reason).await?,
+        }
+        agreed(self.model.settle(lease, how, self.t.now())).map(drop)
+    }
+
+    /// In the second partition 1 and 2 are about to expire, and 2 and 3 are at their last attempt.
+    async fn wear(&mut self) -> Outcome {
+        let (brief, hour) = (self.t.brief_lease(), renewed_for()?);
+        let claimed = self.claim(P1, 3, brief).await?;
+        for lease in &claimed[1..] {
+            self.settle(lease, &Settle::Retry(RetryOptions::new()))
+                .await?;
+        }
+        self.claim(P1, 1, brief).await?;
+        self.claim(P1, 1, hour).await.map(drop)
     }
 
     /// Calls the operation; gives a result for each lease of a batch.
-    async fn results(&self, backend: &Recorder, which: Interrupted) -> Vec<Result<(), Error>> {
+    pub(crate) async fn call(
+        &self,
+        backend: &Recorder,
+        which: Interrupted,
+    ) -> Outcome<Vec<Result<Answer, Error>>> {
         let both = &self.leases[..BATCH as usize];
-        let duration = LeaseDuration::default();
-        let (again, reason) = (RetryOptions::new(), Reason::new(INTERRUPTED));
-        match which.0 {
-            Operation::RenewBatch => each(backend.renew_batch(both, duration).await),
-            Operation::AckBatch => each(backend.ack_batch(both).await),
-            Operation::RetryBatch => each(backend.retry_batch(both, &again).await),
-            Operation::RejectBatch => each(backend.reject_batch(both, &reason).await),
-            _ => vec![self.result(backend, which).await],
-        }
-    }
-
-    async fn result(&self, backend: &Recorder, which: Interrupted) -> Result<(), Error> {
-        let (stream, group) = (&self.stream, &self.group);
-        let lease = &self.leases[0];
-        let duration = LeaseDuration::default();
-        let (again, reason) = (RetryOptions::new(), Reason::new(INTERRUPTED));
-        match which.0 {
-            Operation::Close => backend.close().await,
-            Operation::EnsureIndexes => backend.ensure_indexes().await,
-            Operation::Ping => backend.ping().await,
-            Operation::CreateStream => {
-                let options = StreamOptions::new();
-                backend.create_stream(&self.new_stream, &options).await
+        let again = RetryOptions::new();
+        let reason = Reason::new(INTERRUPTED);
+        Ok(match which.0 {
+            Operation::RenewBatch => {
+                let renewed = backend.renew_batch(both, renewed_for()?).await;
+                each(renewed, |lease| Settled::Renewed(Box::new(lease)))
             }
-            Operation::CreateGroup => {
-                let options = GroupOptions::new();
-                backend.create_group(stream, &new_group()?, &options).await
+            Operation::AckBatch => each(backend.ack_batch(both).await, |()| Settled::Acked),
+            Operation::RetryBatch => {
+                each(backend.retry_batch(both, &again).await, Settled::Retried)
             }
-            Operation::Append => {
-                let event = self.to_append[0].clone();
-                backend.append(stream, event).await.map(drop)
-            }
-            Operation::AppendBatch => {
-                let events = self.to_append.clone();
-                backend.append_batch(stream, events).await.map(drop)
-            }
-            Operation::Read => backend.read(stream, &ReadOptions::new()).await.map(drop),
-            Operation::Query => backend.query(stream, &Query::new()).await.map(drop),
-            Operation::Fetch => {
-                let fetched = backend.fetch(stream, group, &self.fetch_options()?).await;
-                fetched.map(drop)
-            }
-            Operation::Renew => backend.renew(lease, duration).await.map(drop),
-            Operation::Ack => backend.ack(lease).await,
-            Operation::Retry => backend.retry(lease, &again).await.map(drop),
-            Operation::Reject => backend.reject(lease, &reason).await,
-            Operation::Replay => {
-                let replay = Replay::after(Sequence::new(REPLAYED_AFTER)?);
-                backend.replay(stream, group, &replay).await
-            }
-            Operation::ResetGroup => {
-                let options = ResetOptions::new();
-                backend.reset_group(stream, group, &options).await
-            }
-            Operation::Lag => backend.lag(stream, group).await.map(drop),
-            Operation::ListStreams => {
-                let listed = backend.list_streams(&ListOptions::new()).await;
-                listed.map(drop)
-            }
-            Operation::ListGroups => {
-                let options = ListOptions::new();
-                backend.list_groups(stream, &options).await.map(drop)
-            }
-            Operation::DeadLetters => {
-                let options = DeadLetterOptions::new();
-                backend
-                    .dead_letters(stream, group, &options)
-                    .await
-                    .map(drop)
-            }
-            Operation::GroupInfo => backend.group_info(stream, group).await.map(drop),
-            Operation::WaitForWork => {
-                let timeout = Duration::from_millis(50);
-                backend
-                    .wait_for_work(stream, group, timeout)
-                    .await
-                    .map(drop)
-            }
-            other => Err(Error::invalid(
-                "operation",
-                other,
-                "one that the suite knows",
-            )),
-        }
-    }
-
-    /// Demands that `handles` show the state before the operation or the one after it, as is known;
-    /// then repeats what has no whole effect, as a client would.
-    pub(crate) async fn expect_whole_or_none(
-        &self,
-        which: Interrupted,
-        known: Known,
-        handles: &[&Recorder],
-    ) -> Outcome<&'static [Effect]> {
-        let mut allowed: &'static [Effect] = match known {
-            Known::Nothing => &[Effect::None, Effect::Part, Effect::Whole],
-            Known::Failed => &[Effect::None],
-            Known::Mixed if self.settles(which).is_some() => &[Effect::Part],
-            // Of a renewal nothing can be seen.
-            Known::Mixed => &[Effect::None, Effect::Whole],
-            Known::Succeeded => &[Effect::Whole],
-        };
-        let mut seen = Effect::None;
-        for handle in handles {
-            seen = self.expect_any(handle, which, allowed).await?;
-        }
-        // A fetch that is repeated claims more: what is left tells enough.
-        if seen < Effect::Whole && which.0 != Operation::Fetch {
-            let repeated = self.call(handles[0], which).await;
-            allowed = match repeated.map_err(|error| error.kind()) {
-                Ok(()) => &[Effect::Whole],
-                // Some of it was there already, or has come meanwhile.
-                Err(ErrorKind::AlreadyExists | ErrorKind::StaleLease)
-                    if matches!(known, Known::Nothing | Known::Mixed) =>
-                {
-                    &[Effect::Part, Effect::Whole]
-                }
-                Err(kind) => {
-                    return Err(broken(
-                        format!("{} to succeed when it is repeated", which.0),
-                        format!("Err({kind})"),
-                    ));
-                }
-            };
-            self.expect_any(handles[0], which, allowed).await?;
-        }
-        Ok(allowed)
-    }
-
-    /// As [`expect_whole_or_none`](Self::expect_whole_or_none); then every lease ends, and everything
-    /// that is left is delivered. This moves the clock.
-    pub(crate) async fn expect_whole_or_none_and_the_rest(
-        &self,
-        which: Interrupted,
-        known: Known,
-        handles: &[&Recorder],
-    ) -> Outcome {
-        let effects = self.expect_whole_or_none(which, known, handles).await?;
-        self.expect_the_rest(handles[0], which, effects).await
-    }
-
-    /// Demands that a handle shows one of the states with this much of the effect, now.
-    pub(crate) async fn expect_still(
-        &self,
-        handle: &Recorder,
-        which: Interrupted,
-        effects: &[Effect],
-    ) -> Outcome {
-        let (_, differences) = self.look_for(handle, which, effects).await?;
-        expect(
-            differences.is_empty(),
-            format!("still an effect of {}, of {effects:?}", which.0),
-            format!("another state{differences}"),
-        )
-    }
-
-    /// Looks until one of the allowed states is there; says how much of the effect is.
-    async fn expect_any(
-        &self,
-        handle: &Recorder,
-        which: Interrupted,
-        effects: &[Effect],
-    ) -> Outcome<Effect> {
-        let started = Instant::now();
-        loop {
-            let (effect, differences) = self.look_for(handle, which, effects).await?;
-            if differences.is_empty() {
-                return Ok(effect);
-            }
-            if started.elapsed() > ON_ITS_WAY {
-                let operation = which.0;
-                return Err(broken(
-                    format!("an effect of the interrupted {operation}, of {effects:?}"),
-                    format!("another state{differences}"),
-                ));
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    }
-
-    /// The effect that a handle shows, and how it differs from each of the allowed ones, if from all.
-    async fn look_for(
-        &self,
-        handle: &Recorder,
-        which: Interrupted,
-        effects: &[Effect],
-    ) -> Outcome<(Effect, String)> {
-        let mut differences = String::new();
-        for allowed in self.allowed(which, effects).await? {
-            match self.look(handle, which, &allowed).await {
-                Ok(()) => return Ok((allowed.effect, String::new())),
-                Err(difference) => {
-                    let effect = allowed.effect;
-                    differences.push_str(&format!("\nnot {effect:?}: {difference}"));
-                }
-            }
-        }
-        Ok((Effect::None, differences))
-    }
-
-    /// Demands that a handle shows just that state.
-    async fn look(&self, handle: &Recorder, which: Interrupted, allowed: &Allowed) -> Outcome {
-        let backend = &**handle.unrecorded();
-        let made = match which.0 {
-            Operation::CreateStream => {
-                let read = backend.read(&self.new_stream, &ReadOptions::new()).await;
-                Some((read.map(drop), ErrorKind::StreamNotFound))
-            }
-            Operation::CreateGroup => {
-                let options = FetchOptions::new(ConsumerId::new("a")?).with_limit(0);
-                let fetched = backend.fetch(&self.stream, &new_group()?, &options).await;
-                Some((fetched.map(drop), ErrorKind::GroupNotFound))
-            }
-            _ => None,
-        };
-        match (made, allowed.effect) {
-            (Some((made, _)), Effect::Whole) => made?,
-            (Some((made, missing)), _) => {
-                expect_error(made, missing)?;
-            }
-            (None, _) => {}
-        }
-        let seen = Observed::of(backend, &allowed.model).await?;
-        seen.expect(&allowed.model, &backend.capabilities())
-    }
-
-    /// The states that are allowed, with this much of the effect.
-    async fn allowed(&self, which: Interrupted, effects: &[Effect]) -> Outcome<Vec<Allowed>> {
-        let before = || Allowed {
-            effect: Effect::None,
-            model: self.model.clone(),
-        };
-        let mut all = Vec::new();
-        let partitions = self.model.streams[&self.stream].count;
-        let subsets = 1..1_u32 << partitions.get();
-        match which.0 {
-            Operation::Append => all.push(self.with_appended(&self.to_append[..1]).await?),
-            Operation::AppendBatch => {
-                for subset in subsets {
-                    let is_in = |event: &&NewEvent| {
-                        let at = event.partition.map_or(0, Partition::number);
-                        subset & (1 << at) != 0
-                    };
-                    let events: Vec<_> = self.to_append.iter().filter(is_in).cloned().collect();
-                    let mut allowed = self.with_appended(&events).await?;
-                    allowed.effect = part_of(events.len(), self.to_append.len());
-                    all.push(allowed);
-                }
-            }
-            Operation::Fetch => {
-                for claimed in 1..=2 {
-                    all.push(self.with_claimed(claimed)?);
-                }
-            }
-            Operation::Replay | Operation::ResetGroup => {
-                for subset in subsets {
-                    let is_in = |at: &Partition| subset & (1 << at.number()) != 0;
-                    let chosen: Vec<_> = partitions.partitions().filter(is_in).collect();
-                    let mut allowed = before();
-                    allowed.effect = part_of(chosen.len(), partitions.get() as usize);
-                    self.go_back(which, &mut allowed.model, Partitions::only(chosen))?;
-                    all.push(allowed);
-                }
-            }
-            _ => match self.settles(which) {
-                Some((leases, how)) => {
-                    for subset in 1..1_u32 << leases.len() {
-                        let mut allowed = before();
-                        allowed.effect = part_of(subset.count_ones() as usize, leases.len());
-                        for (at, lease) in leases.iter().enumerate() {
-                            if subset & (1 << at) != 0 {
-                                let settled = allowed.model.settle(lease, &how, self.now());
-                                agreed(settled.map(drop))?;
-                            }
-                        }
-                        all.push(allowed);
-                    }
-                }
-                // Nothing that could be seen changes, or only whether it is there.
-                None => all.push(Allowed {
-                    effect: Effect::Whole,
-                    model: self.model.clone(),
-                }),
-            },
-        }
-        all.push(before());
-        all.retain(|allowed| effects.contains(&allowed.effect));
-        Ok(all)
-    }
-
-    /// The leases that an operation settles, and how.
-    fn settles(&self, which: Interrupted) -> Option<(&[Lease], Settle)> {
-        let (one, both) = (&self.leases[..1], &self.leases[..BATCH as usize]);
-        let reject = || Settle::Reject(Reason::new(INTERRUPTED));
-        let again = || Settle::Retry(RetryOptions::new());
-        Some(match which.0 {
-            Operation::Ack => (one, Settle::Ack),
-            Operation::AckBatch => (both, Settle::Ack),
-            Operation::Retry => (one, again()),
-            Operation::RetryBatch => (both, again()),
-            Operation::Reject => (one, reject()),
-            Operation::RejectBatch => (both, reject()),
-            _ => return None,
+            Operation::RejectBatch => each(backend.reject_batch(both, &reason).await, |()| {
+                Settled::Rejected
+            }),
+            _ => vec![self.answer(backend, which).await?],
         })
     }
 
-    async fn with_appended(&self, events: &[NewEvent]) -> Outcome<Allowed> {
-        let mut model = self.model.clone();
-        let places = agreed(model.route(&self.stream, events))?;
+    async fn answer(
+        &self,
+        backend: &Recorder,
+        which: Interrupted,
+    ) -> Outcome<Result<Answer, Error>> {
+        let (stream, group) = (&self.stream, &self.group);
+        let lease = &self.leases[0];
+        let reason = Reason::new(INTERRUPTED);
+        Ok(match which.0 {
+            Operation::Close => done(backend.close().await),
+            Operation::EnsureIndexes => done(backend.ensure_indexes().await),
+            Operation::Ping => done(backend.ping().await),
+            Operation::CreateStream => {
+                let options = StreamOptions::new();
+                done(backend.create_stream(&self.new_stream, &options).await)
+            }
+            Operation::CreateGroup => {
+                let options = GroupOptions::new();
+                done(backend.create_group(stream, &new_group()?, &options).await)
+            }
+            Operation::Append => {
+                let event = self.to_append[0].clone();
+                let appended = backend.append(stream, event).await;
+                appended.map(|event| Answer::Appended(vec![event]))
+            }
+            Operation::AppendBatch => {
+                let appended = backend.append_batch(stream, self.to_append.clone()).await;
+                appended.map(Answer::Appended)
+            }
+            Operation::Read => {
+                let read = backend.read(stream, &ReadOptions::new()).await;
+                read.map(Answer::Read)
+            }
+            Operation::Query => {
+                let page = backend.query(stream, &Query::new()).await;
+                page.map(|page| Answer::Queried(page.events))
+            }
+            Operation::Fetch => {
+                let fetched = backend.fetch(stream, group, &self.fetch_options()?).await;
+                fetched.map(Answer::Claimed)
+            }
+            Operation::Renew => {
+                let renewed = backend.renew(lease, renewed_for()?).await;
+                renewed.map(|lease| Answer::Settled(Settled::Renewed(Box::new(lease))))
+            }
+            Operation::Ack => {
+                let acked = backend.ack(lease).await;
+                acked.map(|()| Answer::Settled(Settled::Acked))
+            }
+            Operation::Retry => {
+                let retried = backend.retry(lease, &RetryOptions::new()).await;
+                retried.map(|outcome| Answer::Settled(Settled::Retried(outcome)))
+            }
+            Operation::Reject => {
+                let rejected = backend.reject(lease, &reason).await;
+                rejected.map(|()| Answer::Settled(Settled::Rejected))
+            }
+            Operation::Replay => done(backend.replay(stream, group, &self.to_replay).await),
+            Operation::ResetGroup => {
+                let options = ResetOptions::new();
+                done(backend.reset_group(stream, group, &options).await)
+            }
+            Operation::Lag => backend.lag(stream, group).await.map(Answer::Lag),
+            // Others make streams meanwhile.
+            Operation::ListStreams => {
+                let listed = backend.list_streams(&ListOptions::new()).await;
+                done(listed.map(drop))
+            }
+            Operation::ListGroups => {
+                let listed = backend.list_groups(stream, &ListOptions::new()).await;
+                listed.map(Answer::Groups)
+            }
+            Operation::DeadLetters => {
+                let options = DeadLetterOptions::new();
+                let letters = backend.dead_letters(stream, group, &options).await;
+                letters.map(Answer::DeadLetters)
+            }
+            Operation::GroupInfo => backend.group_info(stream, group).await.map(Answer::Info),
+            Operation::WaitForWork => {
+                let timeout = Duration::from_millis(50);
+                let waited = backend.wait_for_work(stream, group, timeout).await;
+                waited.map(Answer::Woken)
+            }
+            other => {
+                return Err(Failure::Undecided(format!(
+                    "an operation that the suite does not know: {other}"
+                )));
+            }
+        })
+    }
+
+    /// Takes over what a call gave, the `nth` result of a batch; demands that it could be that.
+    pub(crate) fn take(
+        &self,
+        model: &mut Model,
+        which: Interrupted,
+        nth: usize,
+        result: &Result<Answer, Error>,
+    ) -> Outcome {
+        let result = match result {
+            Ok(answer) => self.taken(model, which, nth, answer),
+            Err(error) => {
+                let mut trial = model.clone();
+                match self.predicted(&mut trial, which, nth) {
+                    Err(kind) if kind == error.kind() => Ok(()),
+                    Err(kind) => Err(broken(format!("Err({kind})"), seen(error))),
+                    Ok(()) => Err(broken("Ok", seen(error))),
+                }
+            }
+        };
+        result.map_err(|failure| match failure {
+            Failure::Broken { expected, seen } => {
+                broken(format!("{expected}, of {}", which.0), seen)
+            }
+            other => other,
+        })
+    }
+
+    fn taken(&self, model: &mut Model, which: Interrupted, nth: usize, answer: &Answer) -> Outcome {
+        let (stream, group, now) = (&self.stream, &self.group, self.t.now());
+        let shown = &model.streams[stream];
+        match answer {
+            Answer::Appended(appended) => {
+                let given = self.appends(which);
+                return model.appended(stream, given, appended);
+            }
+            Answer::Claimed(leases) => {
+                return model.fetched(stream, group, &self.fetch_options()?, now, leases);
+            }
+            Answer::Settled(settled) => {
+                let Some((leases, how)) = self.settles(which) else {
+                    return Ok(());
+                };
+                return settled_as(model, &leases[nth], &how, settled, now);
+            }
+            Answer::Done => {
+                let predicted = self.predicted(model, which, nth);
+                predicted.map_err(|kind| broken(format!("Err({kind})"), "Ok"))
+            }
+            Answer::Read(events) => expect_eq("the events read (LOG-5)", events, &shown.log[0]),
+            Answer::Queried(events) => {
+                let mut all: Vec<&Event> = shown.log.iter().flatten().collect();
+                all.sort_by_key(|event| (event.sequence, event.partition));
+                let events: Vec<&Event> = events.iter().collect();
+                expect_eq("the events of a query (QRY-1)", events, all)
+            }
+            Answer::Lag(lag) => expect_eq("the lag (FRN-4)", lag, &shown.groups[group].lag()),
+            Answer::Groups(groups) => {
+                let all: Vec<GroupName> = shown.groups.keys().cloned().collect();
+                expect_eq("the groups (OPS-2)", groups, &all)
+            }
+            Answer::DeadLetters(letters) => {
+                let mut letters = letters.clone();
+                let mut expected = shown.groups[group].dead_letters();
+                if !model.has_exact_times() {
+                    for letter in letters.iter_mut().chain(&mut expected) {
+                        letter.dead_at = Timestamp::UNIX_EPOCH;
+                    }
+                }
+                expect_eq("the dead letters (DLQ-5)", letters, expected)
+            }
+            Answer::Info(info) => {
+                let group = &shown.groups[group];
+                let expected = (group.leased(), group.dead_letters().len() as u64);
+                let info = (info.leased, info.dead_letters);
+                expect_eq("leases and dead letters (OPS-3)", info, expected)
+            }
+            Answer::Woken(wakeup) => {
+                let expected = Wakeup::MaybeWork;
+                expect_eq("the wakeup, since there is work (OPS-4)", *wakeup, expected)
+            }
+        }
+    }
+
+    /// What the operation should give, and its effect; of the `nth` lease of a batch.
+    fn predicted(
+        &self,
+        model: &mut Model,
+        which: Interrupted,
+        nth: usize,
+    ) -> Result<(), ErrorKind> {
+        let (stream, group) = (&self.stream, &self.group);
+        match which.0 {
+            Operation::CreateStream => {
+                model.create_stream(&self.new_stream, PartitionCount::default())
+            }
+            Operation::CreateGroup => {
+                let name = new_group().map_err(|error| error.kind())?;
+                model.create_group(stream, &name, &GroupOptions::new())
+            }
+            Operation::Append | Operation::AppendBatch => {
+                model.route(stream, self.appends(which)).map(drop)
+            }
+            Operation::Replay => model.replay(stream, group, &self.to_replay),
+            Operation::ResetGroup => {
+                model.reset(stream, group, &Start::Beginning, &Partitions::All)
+            }
+            _ => match self.settles(which) {
+                Some((leases, how)) => {
+                    let now = self.t.now();
+                    model.settle(&leases[nth], &how, now).map(drop)
+                }
+                None => Ok(()),
+            },
+        }
+    }
+
+    /// All parts of the operation's effect.
+    pub(crate) fn whole(&self, which: Interrupted) -> Parts {
+        let all = |count: usize| (1 << count) - 1;
+        match which.0 {
+            Operation::AppendBatch | Operation::Replay | Operation::ResetGroup => {
+                all(self.model.streams[&self.stream].count.get() as usize)
+            }
+            Operation::Fetch => all(BATCH as usize),
+            _ => self
+                .settles(which)
+                .map_or(1, |(leases, _)| all(leases.len())),
+        }
+    }
+
+    /// Lets parts of the effect come to pass now; false where they cannot.
+    pub(crate) async fn happens(
+        &self,
+        model: &mut Model,
+        which: Interrupted,
+        parts: Parts,
+    ) -> Outcome<bool> {
+        let (stream, group, now) = (&self.stream, &self.group, self.t.now());
+        let is_in = |at: u32| parts & (1 << at) != 0;
+        let partitions = model.streams[stream].count.partitions();
+        Ok(match which.0 {
+            Operation::Append | Operation::AppendBatch => {
+                let is_in = |event: &&NewEvent| is_in(event.partition.map_or(0, Partition::number));
+                let events = self.appends(which).iter();
+                let events: Vec<_> = match which.0 {
+                    Operation::Append => events.cloned().collect(),
+                    _ => events.filter(is_in).cloned().collect(),
+                };
+                self.append_to(model, &events).await?
+            }
+            Operation::Fetch => {
+                let count = parts.count_ones() as usize;
+                let options = self.fetch_options()?;
+                let claimable = model.claimable(stream, group, &options.partitions, now);
+                let claims = claimable.into_iter().take(count);
+                let claims = claims.map(|(event, attempts)| Lease {
+                    event,
+                    group: group.clone(),
+                    consumer: options.consumer.clone(),
+                    lease_id: LeaseId::generate(),
+                    receipt: None,
+                    attempt: attempts + 1,
+                    leased_at: now,
+                    expires_at: now.saturating_add(options.lease_duration.as_duration()),
+                });
+                let leases: Vec<Lease> = claims.collect();
+                let are_all = leases.len() == count;
+                are_all && model.fetched(stream, group, &options, now, &leases).is_ok()
+            }
+            Operation::Replay | Operation::ResetGroup => {
+                let chosen = partitions.filter(|at| is_in(at.number()));
+                let chosen = Partitions::only(chosen);
+                let gone_back = match (which.0, &self.to_replay) {
+                    (Operation::Replay, Replay::Events(ids)) => {
+                        let log = model.streams[stream].log.iter().flatten();
+                        let chosen =
+                            log.filter(|e| chosen.contains(e.partition) && ids.contains(&e.id));
+                        let replay = Replay::Events(chosen.map(|event| event.id).collect());
+                        model.replay(stream, group, &replay)
+                    }
+                    (Operation::Replay, _) => {
+                        let sequence = Sequence::new(REPLAYED_AFTER)?;
+                        let replay = Replay::After {
+                            sequence,
+                            partitions: chosen,
+                        };
+                        model.replay(stream, group, &replay)
+                    }
+                    _ => model.reset(stream, group, &Start::Beginning, &chosen),
+                };
+                agreed(gone_back)?;
+                true
+            }
+            _ => match self.settles(which) {
+                Some((leases, how)) => {
+                    let mut settled = (0..).zip(leases).filter(|(at, _)| is_in(*at));
+                    settled.all(|(_, lease)| model.settle(lease, &how, now).is_ok())
+                }
+                None => self.predicted(model, which, 0).is_ok(),
+            },
+        })
+    }
+
+    /// Appends to the model what the store may have appended; false where that cannot be.
+    pub(crate) async fn append_to(&self, model: &mut Model, events: &[NewEvent]) -> Outcome<bool> {
+        let Ok(places) = model.route(&self.stream, events) else {
+            return Ok(false);
+        };
         let mut appended = Vec::new();
         for (given, (partition, sequence)) in events.iter().zip(places) {
             let id = given.id.unwrap_or_else(|| self.t.unknown_id());
@@ -570,17 +612,13 @@ impl Stage {
                 timestamp: self.time_of(partition, id).await?,
             });
         }
-        model.appended(&self.stream, events, &appended)?;
-        Ok(Allowed {
-            effect: Effect::Whole,
-            model,
-        })
+        Ok(model.appended(&self.stream, events, &appended).is_ok())
     }
 
     /// When an event was appended: now, or as the store says where the clock is its own.
     async fn time_of(&self, partition: Partition, id: EventId) -> Outcome<Timestamp> {
         if self.t.sets_the_clock() {
-            return Ok(self.made_at);
+            return Ok(self.t.now());
         }
         let options = ReadOptions::new().with_partition(partition);
         let backend = self.t.backend.unrecorded();
@@ -589,114 +627,91 @@ impl Stage {
         Ok(found.map_or(self.t.now(), |event| event.timestamp))
     }
 
-    fn with_claimed(&self, count: usize) -> Outcome<Allowed> {
-        let mut model = self.model.clone();
-        let (options, now) = (self.fetch_options()?, self.now());
-        let claim = |event: &Event| Lease {
-            event: event.clone(),
-            group: self.group.clone(),
-            consumer: options.consumer.clone(),
-            lease_id: LeaseId::generate(),
-            receipt: None,
-            attempt: 1,
-            leased_at: now,
-            expires_at: now.saturating_add(options.lease_duration.as_duration()),
-        };
-        let log = &model.streams[&self.stream].log[0];
-        let leases: Vec<Lease> = log[4..4 + count].iter().map(claim).collect();
-        model.fetched(&self.stream, &self.group, &options, now, &leases)?;
-        Ok(Allowed {
-            effect: Effect::Whole,
-            model,
+    /// An event for each partition to which the operation appends, if it does.
+    pub(crate) fn beside(&self, which: Interrupted) -> Vec<NewEvent> {
+        let mut partitions: Vec<_> = self.appends(which).iter().map(|e| e.partition).collect();
+        partitions.sort_unstable();
+        partitions.dedup();
+        let events = partitions.into_iter().flatten().map(|partition| {
+            let id = EventId::generate(self.t.now());
+            self.t.new_event().with_id(id).with_partition(partition)
+        });
+        events.collect()
+    }
+
+    /// What the operation makes.
+    pub(crate) fn makes(&self, which: Interrupted) -> Option<(StreamName, Option<GroupName>)> {
+        match which.0 {
+            Operation::CreateStream => Some((self.new_stream.clone(), None)),
+            Operation::CreateGroup => Some((self.stream.clone(), new_group().ok())),
+            _ => None,
+        }
+    }
+
+    /// The events that an operation appends.
+    fn appends(&self, which: Interrupted) -> &[NewEvent] {
+        match which.0 {
+            Operation::Append => &self.to_append[..1],
+            Operation::AppendBatch => &self.to_append,
+            _ => &[],
+        }
+    }
+
+    /// The leases that an operation settles, and how.
+    fn settles(&self, which: Interrupted) -> Option<(&[Lease], Settle)> {
+        let (one, both) = (&self.leases[..1], &self.leases[..BATCH as usize]);
+        let reject = || Settle::Reject(Reason::new(INTERRUPTED));
+        let again = || Settle::Retry(RetryOptions::new());
+        let renewal = || Settle::Renew(renewed_for().unwrap_or_default());
+        Some(match which.0 {
+            Operation::Renew => (one, renewal()),
+            Operation::RenewBatch => (both, renewal()),
+            Operation::Ack => (one, Settle::Ack),
+            Operation::AckBatch => (both, Settle::Ack),
+            Operation::Retry => (one, again()),
+            Operation::RetryBatch => (both, again()),
+            Operation::Reject => (one, reject()),
+            Operation::RejectBatch => (both, reject()),
+            _ => return None,
         })
     }
 
-    fn go_back(&self, which: Interrupted, model: &mut Model, partitions: Partitions) -> Outcome {
-        let (stream, group) = (&self.stream, &self.group);
-        agreed(match which.0 {
-            Operation::Replay => {
-                let sequence = Sequence::new(REPLAYED_AFTER)?;
-                let replay = Replay::After {
-                    sequence,
-                    partitions,
-                };
-                model.replay(stream, group, &replay)
-            }
-            _ => model.reset(stream, group, &Start::Beginning, &partitions),
-        })
-    }
-
-    /// Where the clock can be set, lets all leases end, twice, since a claim may have come late, and gives
-    /// everything to one consumer: each event that is not terminal comes once, with its next attempt.
-    pub(crate) async fn expect_the_rest(
-        &self,
-        handle: &Recorder,
-        which: Interrupted,
-        effects: &[Effect],
-    ) -> Outcome {
-        if !self.t.sets_the_clock() {
-            return Ok(());
-        }
-        let group = self.group_via(handle);
-        let mut states = Vec::new();
-        for allowed in self.allowed(which, effects).await? {
-            let unfinished = allowed.model.streams[&self.stream].groups[&self.group].unfinished();
-            let next = unfinished
-                .into_iter()
-                .map(|(at, attempts)| (at, attempts + 1));
-            states.push(next.collect::<BTreeMap<_, _>>());
-        }
-        let mut delivered = BTreeMap::new();
-        for _ in 0..2 {
-            self.t.pass(HOURS).await;
-            for lease in group.fetch_all("z").await? {
-                let at = (lease.event.partition.number(), lease.event.sequence.get());
-                let again = delivered.insert(at, lease.attempt);
-                expect(
-                    again.is_none(),
-                    "each event once (DLV-7)",
-                    format!("{at:?} again"),
-                )?;
-                group.ack(&[lease]).await?;
-            }
-        }
-        expect(
-            states.contains(&delivered),
-            format!("what is left, with its attempts, to be one of {states:?} (DLV-6)"),
-            format!("{delivered:?}"),
-        )
-    }
-
-    /// Claims everything that can be claimed, for another consumer.
-    pub(crate) async fn claim_the_rest(&self, handle: &Recorder) -> Outcome<Vec<Lease>> {
-        self.group_via(handle).fetch_all("z").await
-    }
-
-    fn group_via(&self, handle: &Recorder) -> Group {
+    pub(crate) fn group_via(&self, handle: &Recorder) -> Group {
         let stream = self.t.existing_stream(self.stream.clone());
         stream.via(handle).existing_group(self.group.clone())
     }
 
     fn fetch_options(&self) -> Result<FetchOptions, Error> {
-        let options = FetchOptions::new(ConsumerId::new("b")?).with_limit(2);
+        let options = FetchOptions::new(ConsumerId::new("b")?).with_limit(BATCH);
         Ok(options.with_partitions(Partitions::only([P0])))
     }
 }
 
-/// The reason of the rejects that are interrupted.
-const INTERRUPTED: &str = "interrupted";
-/// The sequence after which the replay goes back, in every partition.
-const REPLAYED_AFTER: u64 = 1;
-
-fn part_of(some: usize, all: usize) -> Effect {
-    if some == all {
-        Effect::Whole
-    } else {
-        Effect::Part
+/// Takes over what a settle gave; demands that it could be that.
+pub(crate) fn settled_as(
+    model: &mut Model,
+    lease: &Lease,
+    how: &Settle,
+    settled: &Settled,
+    now: Timestamp,
+) -> Outcome {
+    let predicted = model.settle(lease, how, now);
+    let predicted = predicted.map_err(|kind| broken(format!("Err({kind})"), "Ok"))?;
+    let mut settled = settled.clone();
+    if let (Settled::Renewed(predicted), Settled::Renewed(renewed)) = (&predicted, &mut settled) {
+        if !model.has_exact_times() {
+            renewed.expires_at = predicted.expires_at;
+        }
     }
+    expect_eq("what settling gives (LSE-6, DLQ-2)", settled, predicted)
 }
 
-fn agreed<T>(predicted: Result<T, ErrorKind>) -> Outcome<T> {
+/// How long an operation renews a lease for.
+fn renewed_for() -> Result<LeaseDuration, Error> {
+    LeaseDuration::new(Duration::from_secs(3_600))
+}
+
+pub(crate) fn agreed<T>(predicted: Result<T, ErrorKind>) -> Outcome<T> {
     predicted.map_err(|kind| Failure::Undecided(format!("the model gives {kind}")))
 }
 
@@ -704,15 +719,18 @@ fn new_group() -> Result<GroupName, Error> {
     GroupName::new("new")
 }
 
-/// The event as it was given.
-fn given(event: &Event) -> NewEvent {
-    let given = new_event(event.event_type.as_str(), json!({}));
-    let mut given = given.with_id(event.id).with_partition(event.partition);
-    given.payload = event.payload.clone();
-    given
+fn seen(error: &Error) -> String {
+    format!("Err({}): {error}", error.kind())
 }
 
-fn each<T>(results: Vec<Result<T, Error>>) -> Vec<Result<(), Error>> {
-    let results = results.into_iter();
-    results.map(|result| result.map(drop)).collect()
+fn done(result: Result<(), Error>) -> Result<Answer, Error> {
+    result.map(|()| Answer::Done)
+}
+
+fn each<T>(
+    results: Vec<Result<T, Error>>,
+    settled: impl Fn(T) -> Settled,
+) -> Vec<Result<Answer, Error>> {
+    let settled = |result: Result<T, Error>| result.map(|value| Answer::Settled(settled(value)));
+    results.into_iter().map(settled).collect()
 }

@@ -6,11 +6,12 @@ use std::task::Poll;
 
 use rheo_core::{Gate, Guarantee};
 
+use crate::aftermath::{Aftermath, deliver_the_rest};
 use crate::case::{Case, case};
-use crate::expect::Outcome;
+use crate::expect::{Outcome, expect};
 use crate::fixture::Fixture;
 use crate::recorder::Recorder;
-use crate::stage::{Interrupted, Known, Stage};
+use crate::stage::{Interrupted, Stage};
 
 const DISTRIBUTED: Gate = Gate::Guarantee(Guarantee::Distributed);
 
@@ -46,22 +47,26 @@ async fn drop_everywhere(t: &Fixture, dropping: &Recorder, handles: &[&Recorder]
     for operation in Interrupted::some(t, |_| true) {
         for point in 0..t.budget().times(MOST_POINTS) {
             t.forget_history();
-            let stage = Stage::new(t).await?;
+            let Some(stage) = Stage::make(t, 1).await?.pop() else {
+                return Ok(());
+            };
             let ended = dropped_after(point, stage.call(dropping, operation)).await;
-            let known = match ended {
-                Some(result) => {
-                    result?;
-                    Known::Succeeded
-                }
+            let has_ended = ended.is_some();
+            let mut aftermath = match ended {
+                Some(results) => Aftermath::of(stage, operation, &results?)?,
                 None => {
                     t.tally().drop_points(1);
-                    Known::Nothing
+                    Aftermath::of_dropped(stage, operation)
                 }
             };
-            stage
-                .expect_whole_or_none_and_the_rest(operation, known, handles)
-                .await?;
-            if known == Known::Succeeded {
+            expect(
+                aftermath.succeeded() || !has_ended,
+                format!("{} to succeed", operation.0),
+                "an error",
+            )?;
+            aftermath.judge(handles).await?;
+            deliver_the_rest(t, handles[0], vec![Some(aftermath)]).await?;
+            if has_ended {
                 break;
             }
         }

@@ -3,17 +3,19 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rheo_core::{Backend, Error, Lease, Operation};
+use rheo_core::{Backend, Error, ErrorKind, Guarantee, Operation};
 
 use super::unavailable::{calls_for_nothing, expect_refused};
+use super::wakeup::ends_the_wait;
+use crate::aftermath::{Aftermath, Repeated, deliver_the_rest};
 use crate::case::{Case, case};
-use crate::expect::{Failure, Outcome, broken, expect};
+use crate::expect::{Failure, Outcome, expect};
 use crate::faults::{Fault, FaultInjector};
 use crate::fixture::Fixture;
 use crate::harness::Part;
 use crate::operations::Target;
 use crate::recorder::Recorder;
-use crate::stage::{Effect, HOURS, Interrupted, Known, Stage};
+use crate::stage::{A_MINUTE, Interrupted, Stage};
 
 pub(crate) const CASES: &[Case] = &[
     case!(
@@ -93,78 +95,82 @@ async fn a_reply_that_breaks_off_is_no_reply(t: Fixture) -> Outcome {
 
 /// A request is stuck in a switch while its client gives up and repeats it.
 async fn a_write_that_arrives_late_happens_once(t: Fixture) -> Outcome {
+    let victims = Victim::all(&t, Interrupted::can_be_repeated).await?;
+    let mut struck = Struck::default();
     for nth in 1..=times(&t, MOST_FROZEN) {
         t.forget_history();
-        let victims = Victim::all(&t, Interrupted::can_be_repeated).await?;
-        let held = t.strands(victims.into_iter().map(|victim| {
-            let t = t.clone();
-            async move {
-                let Some(strike) = victim.strike(&t, Fault::HoldRequest, nth).await? else {
-                    return Ok(None);
-                };
-                victim.expect_once(&t, &strike).await?;
-                Ok(Some(strike.struck))
-            }
-        }));
-        let held = held.await?;
-        exercised(held.iter().any(Option::is_some))?;
-        if !held.into_iter().flatten().any(|struck| struck) {
+        let strikes = Victim::strike_all(&t, &victims, Fault::HoldRequest, nth).await?;
+        let is_over = !struck.note(&strikes);
+        let arrived = t.strands(
+            victims
+                .iter()
+                .cloned()
+                .zip(strikes)
+                .map(|(victim, strike)| {
+                    let t = t.clone();
+                    async move {
+                        let Some(Strike { mut aftermath, .. }) = strike else {
+                            return Ok(None);
+                        };
+                        victim.repeat_meanwhile(&t, &mut aftermath).await?;
+                        victim.heal().await?;
+                        t.note("what was held back has arrived");
+                        aftermath.judge(&[&t.backend, &victim.handle]).await?;
+                        Ok(Some(aftermath))
+                    }
+                }),
+        );
+        deliver_the_rest(&t, &t.backend, arrived.await?).await?;
+        if is_over {
             break;
         }
     }
-    Ok(())
+    struck.exercised()
 }
 
-/// A request is stuck in a switch while its client dies, the lease ends and somebody else takes over.
+/// A request is stuck in a switch while its client dies, the lease ends or the group is reset, and somebody
+/// else takes over.
 async fn a_settle_that_arrives_late_is_stale(t: Fixture) -> Outcome {
+    let claims_or_settles = |which: Interrupted| which.is_settle() || which.0 == Operation::Fetch;
+    let victims = Victim::all(&t, claims_or_settles).await?;
+    let mut struck = Struck::default();
     for nth in 1..=times(&t, MOST_FROZEN) {
         t.forget_history();
-        let victims = Victim::all(&t, Interrupted::is_settle).await?;
-        let held = t.strands(victims.into_iter().map(|victim| {
-            let t = t.clone();
-            async move {
-                let strike = victim.strike(&t, Fault::HoldRequest, nth).await?;
-                Ok(strike.map(|strike| (victim, strike)))
-            }
-        }));
-        let held = held.await?;
-        exercised(held.iter().any(Option::is_some))?;
-        t.pass(HOURS).await;
-        let mut any_struck = false;
-        for (number, held) in held.into_iter().enumerate() {
-            let Some((victim, strike)) = held else {
-                continue;
-            };
-            let arrives = async {
-                let claims = strike.stage.claim_the_rest(&t.backend).await?;
-                victim.injector.heal().await;
-                let operation = victim.operation.0;
-                t.note(format_args!("a late {operation} has arrived"));
-                for claim in claims {
-                    let acked = t.backend.ack(&claim).await;
-                    acked.map_err(|error| not_fenced(operation, &claim, &error))?;
-                }
-                Ok(())
-            };
-            t.strand(number, arrives).await?;
-            any_struck |= strike.struck;
+        let strikes = Victim::strike_all(&t, &victims, Fault::HoldRequest, nth).await?;
+        let is_over = !struck.note(&strikes);
+        let resets = t.capabilities().guarantees(Guarantee::Replay) && t.random(2) == 0;
+        if !resets {
+            t.pass(A_MINUTE).await;
         }
-        if !any_struck {
+        let arrived = t.strands(
+            victims
+                .iter()
+                .cloned()
+                .zip(strikes)
+                .map(|(victim, strike)| {
+                    let t = t.clone();
+                    async move {
+                        let Some(Strike { mut aftermath, .. }) = strike else {
+                            return Ok(());
+                        };
+                        if resets {
+                            aftermath.start_again(&t.backend).await?;
+                        }
+                        let claims = aftermath.claim(&t.backend, "z").await?;
+                        victim.heal().await?;
+                        t.note("what was held back has arrived");
+                        aftermath.claim(&t.backend, "y").await?;
+                        aftermath.ack(&t.backend, &claims).await?;
+                        aftermath.look(&t.backend).await
+                    }
+                }),
+        );
+        arrived.await?;
+        if is_over {
             break;
         }
     }
-    Ok(())
-}
-
-fn not_fenced(late: Operation, claim: &Lease, error: &Error) -> Failure {
-    let (partition, sequence) = (claim.event.partition, claim.event.sequence);
-    broken(
-        format!(
-            "Ok for the ack of the latest claim of {partition}/{sequence}, which a late {late} of the \
-             claim before must not settle"
-        ),
-        format!("Err({}): {error}", error.kind()),
-    )
+    struck.exercised()
 }
 
 /// A read can be made again, whatever became of it.
@@ -189,32 +195,49 @@ async fn what_a_handle_remembers_is_no_answer(t: Fixture) -> Outcome {
     if !injector.arm(Fault::Refuse, 1).await {
         return Err(Failure::NotExercised(Part::OpenFaulty));
     }
-    for (call, answer) in calls_for_nothing(&handle, &target, &declared).await {
-        expect_refused(call, answer)?;
-    }
+    let answers = calls_for_nothing(&handle, &target, &declared).await;
     injector.heal().await;
-    revived(&handle).await
+    for (call, answer) in answers {
+        // What was sent before the break was noticed may be told as a write that is not known to have failed.
+        if !matches!(answer, Err(Error::Ambiguous(_))) {
+            expect_refused(call, answer)?;
+        }
+    }
+    revived(&handle).await?;
+    revived(&t.backend).await
 }
 
-/// Nothing is closed, nothing answers: only a timeout ends it.
+/// Nothing is closed, nothing answers: only a timeout ends it. Each handle is frozen again and again, so that
+/// what a timeout costs it, a place in its pool say, adds up.
 async fn a_frozen_store_ends_in_a_timeout(t: Fixture) -> Outcome {
+    let victims = Victim::all(&t, |_| true).await?;
+    let mut struck = Struck::default();
     for nth in 1..=times(&t, MOST_FROZEN) {
         t.forget_history();
-        let victims = Victim::all(&t, |_| true).await?;
-        let struck = t.strands(victims.into_iter().map(|victim| {
-            let t = t.clone();
-            async move {
-                let Some(strike) = victim.strike(&t, Fault::Freeze, nth).await? else {
-                    return Ok(false);
-                };
-                victim.heal().await?;
-                victim.expect_whole_or_none(&t, &strike).await?;
-                Ok(true)
-            }
-        }));
-        exercised(struck.await?.into_iter().any(|struck| struck))?;
+        let strikes = Victim::strike_all(&t, &victims, Fault::Freeze, nth).await?;
+        let is_armed = strikes.iter().any(Option::is_some);
+        struck.note(&strikes);
+        let judged = t.strands(
+            victims
+                .iter()
+                .cloned()
+                .zip(strikes)
+                .map(|(victim, strike)| {
+                    let t = t.clone();
+                    async move {
+                        match strike {
+                            Some(strike) => victim.judge(&t, strike).await.map(drop),
+                            None => Ok(()),
+                        }
+                    }
+                }),
+        );
+        judged.await?;
+        if !is_armed {
+            break;
+        }
     }
-    Ok(())
+    struck.exercised()
 }
 
 /// A link that is merely slow loses nothing.
@@ -229,7 +252,7 @@ async fn strike_with(
     t: &Fixture,
     faults: &[Fault],
     lanes: usize,
-    at: impl Fn(&Interrupted) -> bool,
+    at: impl Fn(Interrupted) -> bool,
 ) -> Outcome {
     let operations = Interrupted::some(t, at);
     let blows = faults
@@ -237,52 +260,62 @@ async fn strike_with(
         .flat_map(|fault| operations.iter().map(|operation| (*fault, *operation)));
     let mut lanes = Lane::deal(t, lanes, &blows.collect::<Vec<_>>()).await?;
     let few_after = t.budget().time(ENOUGH_TIME) * u32::try_from(faults.len()).unwrap_or(1);
-    let (started, mut tried) = (Instant::now(), false);
+    let (started, mut struck) = (Instant::now(), Struck::default());
     while !lanes.is_empty() {
         t.forget_history();
-        let struck = t.strands(lanes.iter().map(|lane| {
+        let stages = Stage::make(t, lanes.len()).await?;
+        let strikes = t.strands(lanes.iter().zip(stages).map(|(lane, stage)| {
             let (t, (fault, victim), nth) = (t.clone(), lane.next_blow(), lane.nth);
             async move {
-                let Some(strike) = victim.strike(&t, fault, nth).await? else {
-                    return Ok(None);
+                let Some(strike) = victim.strike(&t, stage, fault, nth).await? else {
+                    return Ok((None, None));
                 };
-                victim.heal().await?;
-                let effects = victim.expect_whole_or_none(&t, &strike).await?;
-                Ok(Some((strike, effects)))
+                let told = (strike.struck, strike.aftermath.succeeded());
+                let aftermath = victim.judge(&t, strike).await?;
+                Ok((Some(told), Some(aftermath)))
             }
         }));
-        let struck = struck.await?;
-        for (number, (lane, struck)) in lanes.iter_mut().zip(struck).enumerate() {
-            let Some((strike, effects)) = struck else {
+        let (told, aftermaths): (Vec<_>, Vec<_>) = strikes.await?.into_iter().unzip();
+        deliver_the_rest(t, &t.backend, aftermaths).await?;
+        for (lane, told) in lanes.iter_mut().zip(told) {
+            let Some((has_struck, succeeded)) = told else {
                 lane.end_blow();
                 continue;
             };
-            tried = true;
-            let (fault, victim) = lane.next_blow();
-            let rest = strike
-                .stage
-                .expect_the_rest(&t.backend, victim.operation, effects);
-            t.strand(number, rest).await?;
+            struck.0 |= has_struck;
             let most = match started.elapsed() > few_after {
                 true => FEW_REQUESTS,
                 false => times(t, MOST_REQUESTS),
             };
-            lane.go_on(fault, &strike, most);
+            lane.go_on(has_struck, succeeded, most);
         }
         lanes.retain(|lane| !lane.blows.is_empty());
     }
-    exercised(tried)
+    struck.exercised()
 }
 
 fn times(t: &Fixture, at_default: usize) -> u32 {
     u32::try_from(t.budget().times(at_default)).unwrap_or(u32::MAX)
 }
 
-fn exercised(tried: bool) -> Outcome {
-    if tried {
-        Ok(())
-    } else {
-        Err(Failure::NotExercised(Part::OpenFaulty))
+/// Whether anything was struck at all.
+#[derive(Default)]
+struct Struck(bool);
+
+impl Struck {
+    /// Notes operations that met a fault; tells whether one of these was struck.
+    fn note(&mut self, strikes: &[Option<Strike>]) -> bool {
+        let has_struck = strikes.iter().flatten().any(|strike| strike.struck);
+        self.0 |= has_struck;
+        has_struck
+    }
+
+    /// A fault that strikes nothing shows nothing.
+    fn exercised(&self) -> Outcome {
+        match self.0 {
+            true => Ok(()),
+            false => Err(Failure::NotExercised(Part::OpenFaulty)),
+        }
     }
 }
 
@@ -328,17 +361,14 @@ impl Lane {
     }
 
     /// To the next request of the operation, of which so many are struck, or to the next blow.
-    fn go_on(&mut self, fault: Fault, strike: &Strike, most: u32) {
+    fn go_on(&mut self, has_struck: bool, succeeded: bool, most: u32) {
         // What it strikes now may be somebody else's: the heartbeat of a driver, say.
-        self.unharmed = if strike.known == Known::Succeeded {
-            self.unharmed + 1
-        } else {
-            0
-        };
+        self.unharmed = if succeeded { self.unharmed + 1 } else { 0 };
         self.nth += 1;
+        let (fault, _) = self.blows[self.blows.len() - 1];
         // These do not strike at a request.
         let strikes_once = matches!(fault, Fault::Refuse | Fault::Slow);
-        let is_over = !strike.struck || strikes_once || self.unharmed == MOST_UNHARMED;
+        let is_over = !has_struck || strikes_once || self.unharmed == MOST_UNHARMED;
         if is_over || self.nth > most {
             self.end_blow();
         }
@@ -351,87 +381,118 @@ impl Lane {
 }
 
 /// An operation, and a handle whose way to the store is struck while it is called.
+#[derive(Clone)]
 struct Victim {
     operation: Interrupted,
     handle: Recorder,
     injector: Arc<dyn FaultInjector>,
 }
 
-/// What came of an operation with a fault.
+/// An operation that met a fault.
 struct Strike {
-    stage: Stage,
-    known: Known,
+    aftermath: Aftermath,
     struck: bool,
 }
 
 impl Victim {
     /// One for each of these operations, each with a handle of its own.
-    async fn all(t: &Fixture, which: impl Fn(&Interrupted) -> bool) -> Outcome<Vec<Self>> {
+    async fn all(t: &Fixture, which: impl Fn(Interrupted) -> bool) -> Outcome<Vec<Self>> {
         let mut victims = Vec::new();
-        for operation in Interrupted::all(&t.capabilities())
-            .into_iter()
-            .filter(which)
-        {
-            let (handle, injector) = t.faulty_handle().await?;
-            victims.push(Self {
-                operation,
-                handle,
-                injector,
-            });
+        for operation in Interrupted::all(&t.capabilities()) {
+            if which(operation) {
+                let (handle, injector) = t.faulty_handle().await?;
+                victims.push(Self {
+                    operation,
+                    handle,
+                    injector,
+                });
+            }
         }
         Ok(victims)
     }
 
+    /// Strikes all of them at once.
+    async fn strike_all(
+        t: &Fixture,
+        victims: &[Self],
+        fault: Fault,
+        nth: u32,
+    ) -> Outcome<Vec<Option<Strike>>> {
+        let stages = Stage::make(t, victims.len()).await?;
+        let strikes = victims.iter().cloned().zip(stages).map(|(victim, stage)| {
+            let t = t.clone();
+            async move { victim.strike(&t, stage, fault, nth).await }
+        });
+        t.strands(strikes).await
+    }
+
     /// Calls the operation with a fault at one of its requests, and leaves that as it is; nothing where the
     /// injector has no such fault.
-    async fn strike(&self, t: &Fixture, fault: Fault, nth: u32) -> Outcome<Option<Strike>> {
-        let stage = Stage::new(t).await?;
-        // Connections are there, so that the fault meets the operation and not the login.
+    async fn strike(
+        &self,
+        t: &Fixture,
+        stage: Stage,
+        fault: Fault,
+        nth: u32,
+    ) -> Outcome<Option<Strike>> {
+        // Connections are there, so that the fault meets the operation and not the login; and what the
+        // handle remembers is old by the time of the next look.
         revived(&self.handle).await?;
+        if t.capabilities().guarantees(Guarantee::ContiguousFrontier) {
+            stage.group_via(&self.handle).lag().await?;
+        }
         if !self.injector.arm(fault, nth).await {
             return Ok(None);
         }
+        let strike = self.meet(t, stage, fault, nth).await;
+        if strike.is_err() {
+            self.injector.heal().await;
+        }
+        strike.map(Some)
+    }
+
+    async fn meet(&self, t: &Fixture, stage: Stage, fault: Fault, nth: u32) -> Outcome<Strike> {
         let name = self.operation.0;
         t.note(format_args!(
             "{name} meets a fault at request {nth}: {fault}"
         ));
         let started = Instant::now();
-        let known = stage.outcome(&self.handle, self.operation).await;
+        let results = stage.call(&self.handle, self.operation).await?;
         let took = started.elapsed();
         let struck = self.injector.has_struck();
-        let timeout = TIMEOUT * stage.timeouts_of(self.operation);
+        let timeout = TIMEOUT * self.operation.timeouts();
         expect(
             took < timeout + ROOM,
             format!("{name} to end within its timeout, {timeout:?} by default (ERR-4)"),
             format!("{took:?}"),
         )?;
-        let known = known.map_err(|error| {
-            broken(
+        for error in results.iter().filter_map(|result| result.as_ref().err()) {
+            let kind = error.kind();
+            let is_told = matches!(kind, ErrorKind::BackendUnavailable | ErrorKind::Failed)
+                || kind == ErrorKind::Ambiguous && self.operation.writes();
+            expect(
+                is_told,
                 format!(
                     "Ok, Err(BackendUnavailable), Err(Failed), or for a write Err(Ambiguous), of {name} \
                      where {fault} (ERR-2, ERR-3)"
                 ),
-                format!("Err({}): {error}", error.kind()),
-            )
-        })?;
+                format!("Err({kind}): {error}"),
+            )?;
+        }
         if struck {
             t.tally().cut_points(1);
         }
+        let aftermath = Aftermath::of(stage, self.operation, &results)?;
         // Many connect at once where the store freezes: one that nothing struck may be too late all the same.
         let may_be_late = fault == Fault::Freeze;
         if (!struck && !may_be_late) || fault == Fault::Slow {
-            let why = "since nothing was cut";
             expect(
-                known == Known::Succeeded,
-                format!("{name} to succeed, {why}"),
+                aftermath.succeeded(),
+                format!("{name} to succeed, since nothing was cut"),
                 "an error",
             )?;
         }
-        Ok(Some(Strike {
-            stage,
-            known,
-            struck,
-        }))
+        Ok(Strike { aftermath, struck })
     }
 
     /// Ends the fault, and waits until the handle works again.
@@ -440,38 +501,33 @@ impl Victim {
         revived(&self.handle).await
     }
 
-    /// Repeats what has no whole effect, lets the request that was held back arrive, and demands that this
-    /// changes nothing more; nor may it where nothing was to happen any more, repeated or not.
-    async fn expect_once(&self, t: &Fixture, strike: &Strike) -> Outcome {
-        let (stage, operation) = (&strike.stage, self.operation);
-        let may_come = matches!(strike.known, Known::Nothing | Known::Succeeded);
-        let mut repeated = None;
-        if may_come {
-            let beside = [&t.backend];
-            let effects = stage.expect_whole_or_none(operation, strike.known, &beside);
-            repeated = Some(effects.await?);
-        }
+    /// Ends the fault, and judges what became of the operation.
+    async fn judge(&self, t: &Fixture, strike: Strike) -> Outcome<Aftermath> {
+        let mut aftermath = strike.aftermath;
         self.heal().await?;
-        t.note("what was held back has arrived");
-        let Some(effects) = repeated else {
-            return self.expect_whole_or_none(t, strike).await.map(drop);
-        };
-        for handle in [&t.backend, &self.handle] {
-            stage.expect_still(handle, operation, effects).await?;
+        // It may have been an outage for all.
+        revived(&t.backend).await?;
+        aftermath.judge(&[&t.backend, &self.handle]).await?;
+        if self.operation.0 == Operation::WaitForWork {
+            let group = t.stream(1).await?.group("billing").await?;
+            let appended = async { group.stream.append(1).await.map(drop) };
+            ends_the_wait(&group.via(&self.handle), appended).await?;
         }
-        Ok(())
+        Ok(aftermath)
     }
 
-    async fn expect_whole_or_none(
-        &self,
-        t: &Fixture,
-        strike: &Strike,
-    ) -> Outcome<&'static [Effect]> {
-        let handles = [&t.backend, &self.handle];
-        let stage = &strike.stage;
-        stage
-            .expect_whole_or_none(self.operation, strike.known, &handles)
-            .await
+    /// Repeats on another handle what may have happened, while its request is held back, and uses what that
+    /// made. A store that waits for the end of what is held back is repeated on when it is healed.
+    async fn repeat_meanwhile(&self, t: &Fixture, aftermath: &mut Aftermath) -> Outcome {
+        if !aftermath.is_open() {
+            return Ok(());
+        }
+        let beside = aftermath.append_beside().await?;
+        if beside == Repeated::Answered && aftermath.repeat(&t.backend).await? == Repeated::Answered
+        {
+            aftermath.use_what_was_made().await?;
+        }
+        Ok(())
     }
 }
 

@@ -241,7 +241,7 @@ async fn appending_ends_the_wait(group: &Group, producer: &Recorder) -> Outcome 
 }
 
 /// Demands that what is done ends a wait that has begun before.
-async fn ends_the_wait(group: &Group, done: impl Future<Output = Outcome>) -> Outcome {
+pub(super) async fn ends_the_wait(group: &Group, done: impl Future<Output = Outcome>) -> Outcome {
     let mut waiting = pin!(wait(group, PATIENCE));
     // Lets the wait begin. It may come for nothing, and then there is nothing more to see.
     let has_ended = tokio::time::timeout(BEGIN, &mut waiting).await.is_ok();

@@ -29,7 +29,7 @@ pub(crate) const FAULTY: &[Faulty] = &[
     },
     faulty! {
         ClaimsHaveNoEndAtFirst: "a claim is written for a year first, and gets its end then",
-        says: "what is left, with its attempts",
+        says: "left to deliver",
         kills: ["cancellation::CAN-1::a_dropped_future_leaves_all_or_nothing"],
     },
     faulty! {

@@ -62,12 +62,12 @@ pub(crate) const FAULTY: &[Faulty] = &[
     },
     faulty! {
         LateAppendIsTakenForNew: "an append that arrives late is not compared with what is there by then",
-        says: "still an effect",
+        says: "of [Whole]",
         kills: ["faults::ERR-2::a_write_that_arrives_late_happens_once"],
     },
     faulty! {
         LateRetryIsNotFenced: "a retry that arrives late opens its event whoever holds it by then",
-        says: "Err(StaleLease)",
+        says: "left to deliver",
         kills: ["faults::LSE-2::a_settle_that_arrives_late_is_stale"],
     },
     faulty! {

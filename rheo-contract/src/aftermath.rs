@@ -1,0 +1,477 @@
+//! What a store may hold after an operation whose outcome is not quite known: every state that is
+//! possible, and less of them with all that is seen.
+
+use std::time::{Duration, Instant};
+
+use rheo_core::{Backend, ConsumerId, Error, ErrorKind, FetchOptions, Lease, ReadOptions};
+
+use crate::expect::{Failure, Outcome, broken, expect, expect_error};
+use crate::fixture::Fixture;
+use crate::model::{Model, Settle, Settled};
+use crate::observed::Observed;
+use crate::recorder::Recorder;
+use crate::stage::{A_MINUTE, Answer, HOURS, Interrupted, Parts, Stage, settled_as};
+
+/// How long what was interrupted may still be on its way through the store, in real time: the
+/// default operation timeout (ERR-4). A right state is seen at once; only a wrong one waits so long.
+const ON_ITS_WAY: Duration = Duration::from_secs(5);
+
+/// An operation on a stage, and what may have come of it.
+pub(crate) struct Aftermath {
+    stage: Stage,
+    which: Interrupted,
+    /// What may still happen of its effect.
+    on_its_way: Parts,
+    /// Each of them is possible.
+    states: Vec<State>,
+    succeeded: bool,
+}
+
+/// A state that is possible.
+#[derive(Clone)]
+struct State {
+    /// What has happened of the effect.
+    done: Parts,
+    model: Model,
+}
+
+/// What became of a call that repeats the operation.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Repeated {
+    /// It was answered.
+    Answered,
+    /// It failed, or may have.
+    Blocked,
+}
+
+impl Aftermath {
+    /// Of an operation that was dropped, whose outcome nobody knows.
+    pub(crate) fn of_dropped(stage: Stage, which: Interrupted) -> Self {
+        let states = vec![State {
+            done: 0,
+            model: stage.model.clone(),
+        }];
+        Self {
+            on_its_way: stage.whole(which),
+            stage,
+            which,
+            states,
+            succeeded: false,
+        }
+    }
+
+    /// Of one that gave these results.
+    pub(crate) fn of(
+        stage: Stage,
+        which: Interrupted,
+        results: &[Result<Answer, Error>],
+    ) -> Outcome<Self> {
+        let mut this = Self::of_dropped(stage, which);
+        this.on_its_way = 0;
+        let answered = this.take(results)?;
+        this.succeeded = answered == Repeated::Answered;
+        Ok(this)
+    }
+
+    /// Whether it was told that all of it happened.
+    pub(crate) fn succeeded(&self) -> bool {
+        self.succeeded
+    }
+
+    /// Whether it is not known what happened.
+    pub(crate) fn is_open(&self) -> bool {
+        self.on_its_way != 0
+    }
+
+    fn name(&self) -> impl std::fmt::Display + use<> {
+        self.which.0
+    }
+
+    /// Whether all of it has happened.
+    fn is_whole(&self) -> bool {
+        let whole = self.stage.whole(self.which);
+        self.states.iter().all(|state| state.done == whole)
+    }
+
+    /// Takes over the results of a call: one for each lease of a batch, else one.
+    fn take(&mut self, results: &[Result<Answer, Error>]) -> Outcome<Repeated> {
+        let (name, whole) = (self.name(), self.stage.whole(self.which));
+        let is_batch = self.which.timeouts() > 1;
+        let count = if is_batch {
+            whole.count_ones() as usize
+        } else {
+            1
+        };
+        expect(
+            results.len() == count,
+            format!("{count} results of {name} (LSE-8)"),
+            results.len(),
+        )?;
+        let mut answered = Repeated::Answered;
+        for (nth, result) in results.iter().enumerate() {
+            let parts = if is_batch { 1 << nth } else { whole };
+            match result.as_ref().map_err(Error::kind) {
+                Err(ErrorKind::Ambiguous) if self.which.writes() => {
+                    self.on_its_way |= parts;
+                    answered = Repeated::Blocked;
+                }
+                Err(ErrorKind::BackendUnavailable | ErrorKind::Failed) => {
+                    answered = Repeated::Blocked;
+                }
+                is_done => {
+                    let (stage, which) = (&self.stage, self.which);
+                    let taken = |model: &mut Model| stage.take(model, which, nth, result);
+                    retain(&mut self.states, taken)?;
+                    if is_done.is_ok() {
+                        self.states.iter_mut().for_each(|state| state.done |= parts);
+                    }
+                }
+            }
+        }
+        Ok(answered)
+    }
+
+    /// Every state that is possible now: what is on its way may have arrived by now.
+    async fn reachable(&self) -> Outcome<Vec<State>> {
+        let mut reachable = self.states.clone();
+        for state in &self.states {
+            let may_come = self.on_its_way & !state.done;
+            for parts in 1..=may_come {
+                if parts & !may_come != 0 {
+                    continue;
+                }
+                let mut later = state.clone();
+                let model = &mut later.model;
+                if self.stage.happens(model, self.which, parts).await? {
+                    later.done |= parts;
+                    reachable.push(later);
+                }
+            }
+        }
+        Ok(reachable)
+    }
+
+    /// Lets what is on its way arrive, or not.
+    async fn arrive(&mut self) -> Outcome {
+        self.states = self.reachable().await?;
+        Ok(())
+    }
+
+    /// Demands that handles show a state that is possible; then repeats what has no whole effect, as a
+    /// client would, and looks again.
+    pub(crate) async fn judge(&mut self, handles: &[&Recorder]) -> Outcome {
+        for handle in handles {
+            self.look(handle).await?;
+        }
+        if self.is_whole() || !self.is_repeated() {
+            return Ok(());
+        }
+        let repeated = self.repeat(handles[0]).await?;
+        let name = self.name();
+        expect(
+            repeated == Repeated::Answered,
+            format!("{name} to be answered when it is repeated"),
+            "no answer, or an error that is none",
+        )?;
+        for handle in handles {
+            self.look(handle).await?;
+        }
+        Ok(())
+    }
+
+    /// A fetch that is repeated claims more: what is left tells enough.
+    fn is_repeated(&self) -> bool {
+        self.which.0 != rheo_core::Operation::Fetch
+    }
+
+    /// Calls the operation once more.
+    pub(crate) async fn repeat(&mut self, handle: &Recorder) -> Outcome<Repeated> {
+        self.arrive().await?;
+        let results = self.stage.call(handle, self.which).await?;
+        self.take(&results)
+    }
+
+    /// Appends other events to the partitions to which the operation appends, if it can be done now.
+    pub(crate) async fn append_beside(&mut self) -> Outcome<Repeated> {
+        let stream = &self.stage.stream;
+        for event in self.stage.beside(self.which) {
+            self.states = self.reachable().await?;
+            let given = [event.clone()];
+            match self.stage.t.backend.append(stream, event).await {
+                Ok(appended) => retain(&mut self.states, |model| {
+                    model.appended(stream, &given, std::slice::from_ref(&appended))
+                })?,
+                Err(error) if is_in_the_way(&error) => {
+                    if error.kind() == ErrorKind::Ambiguous {
+                        for mut state in self.states.clone() {
+                            if self.stage.append_to(&mut state.model, &given).await? {
+                                self.states.push(state);
+                            }
+                        }
+                    }
+                    return Ok(Repeated::Blocked);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(Repeated::Answered)
+    }
+
+    /// Looks until a handle shows a state that is possible, and keeps what is possible then.
+    pub(crate) async fn look(&mut self, handle: &Recorder) -> Outcome {
+        let started = Instant::now();
+        loop {
+            let reachable = self.reachable().await?;
+            let effects: Vec<_> = reachable.iter().map(|state| self.effect(state)).collect();
+            let (states, differences) = self.compared(handle, reachable).await?;
+            if !states.is_empty() {
+                self.states = states;
+                return Ok(());
+            }
+            if started.elapsed() > ON_ITS_WAY {
+                let name = self.name();
+                let mut effects = effects;
+                effects.sort_unstable();
+                effects.dedup();
+                return Err(broken(
+                    format!("an effect of the interrupted {name}, of {effects:?}"),
+                    format!("another state{differences}"),
+                ));
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Those of the states that a handle shows, and how it differs from each if from all.
+    async fn compared(
+        &self,
+        handle: &Recorder,
+        mut states: Vec<State>,
+    ) -> Outcome<(Vec<State>, String)> {
+        let backend = &**handle.unrecorded();
+        let mut differences = String::new();
+        if let Some((stream, group)) = self.stage.makes(self.which) {
+            let (made, missing) = match &group {
+                None => {
+                    let read = backend.read(&stream, &ReadOptions::new()).await;
+                    (read.map(drop), ErrorKind::StreamNotFound)
+                }
+                Some(group) => {
+                    let options = FetchOptions::new(ConsumerId::new("a")?).with_limit(0);
+                    let fetched = backend.fetch(&stream, group, &options).await;
+                    (fetched.map(drop), ErrorKind::GroupNotFound)
+                }
+            };
+            let is_there = made.is_ok();
+            if !is_there {
+                expect_error(made, missing)?;
+            }
+            states.retain(|state| (state.done != 0) == is_there);
+            let is_or_not = if is_there { "" } else { "not " };
+            differences = format!(", in which what it makes is {is_or_not}there");
+        }
+        let Some(first) = states.first() else {
+            return Ok((states, differences));
+        };
+        let declared = backend.capabilities();
+        let seen = match Observed::of(backend, &first.model).await {
+            Ok(seen) => seen,
+            Err(failure) => return Ok((Vec::new(), format!(": {failure}"))),
+        };
+        let mut same = Vec::new();
+        for state in states {
+            match seen.expect(&state.model, &declared) {
+                Ok(()) => same.push(state),
+                Err(difference) => {
+                    let effect = self.effect(&state);
+                    differences.push_str(&format!("\nnot {effect:?}: {difference}"));
+                }
+            }
+        }
+        Ok((same, differences))
+    }
+
+    fn effect(&self, state: &State) -> Effect {
+        match state.done {
+            0 => Effect::None,
+            done if done == self.stage.whole(self.which) => Effect::Whole,
+            _ => Effect::Part,
+        }
+    }
+
+    /// Appends to a stream that the operation made, or claims and acks an event for a group that it made.
+    pub(crate) async fn use_what_was_made(&mut self) -> Outcome {
+        let Some((stream, group)) = self.stage.makes(self.which) else {
+            return Ok(());
+        };
+        let t = self.stage.t.clone();
+        let Some(group) = group else {
+            let given = t.new_event();
+            let appended = t.backend.append(&stream, given.clone()).await?;
+            return retain(&mut self.states, |model| {
+                model.appended(
+                    &stream,
+                    std::slice::from_ref(&given),
+                    std::slice::from_ref(&appended),
+                )
+            });
+        };
+        let options = FetchOptions::new(ConsumerId::new("z")?).with_limit(1);
+        let now = t.now();
+        let leases = t.backend.fetch(&stream, &group, &options).await?;
+        retain(&mut self.states, |model| {
+            model.fetched(&stream, &group, &options, now, &leases)
+        })?;
+        self.ack(&t.backend, &leases).await
+    }
+
+    /// Claims all that can be claimed now, for a consumer.
+    pub(crate) async fn claim(&mut self, handle: &Recorder, consumer: &str) -> Outcome<Vec<Lease>> {
+        const AT_ONCE: u32 = 100;
+        let group = self.stage.group_via(handle);
+        let options = FetchOptions::new(ConsumerId::new(consumer)?).with_limit(AT_ONCE);
+        let mut claims = Vec::new();
+        loop {
+            let now = self.stage.t.now();
+            let leases = group.fetch_with(&options).await?;
+            self.arrive().await?;
+            let (stream, name) = (&self.stage.stream, &self.stage.group);
+            let claimed = retain(&mut self.states, |model| {
+                model.fetched(stream, name, &options, now, &leases)
+            });
+            claimed.map_err(|failure| match failure {
+                Failure::Broken { expected, seen } => {
+                    let operation = self.which.0;
+                    broken(
+                        format!("what the {operation} left to deliver: {expected}"),
+                        seen,
+                    )
+                }
+                other => other,
+            })?;
+            if leases.is_empty() {
+                return Ok(claims);
+            }
+            claims.extend(leases);
+        }
+    }
+
+    /// Acks leases, each of which must be current.
+    pub(crate) async fn ack(&mut self, handle: &Recorder, leases: &[Lease]) -> Outcome {
+        for lease in leases {
+            let acked = handle.ack(lease).await;
+            let (partition, sequence) = (lease.event.partition, lease.event.sequence);
+            let name = self.name();
+            acked.map_err(|error| {
+                broken(
+                    format!(
+                        "Ok for the ack of the latest claim of {partition}/{sequence}, which the {name} \
+                         before does not settle"
+                    ),
+                    format!("Err({}): {error}", error.kind()),
+                )
+            })?;
+            let now = self.stage.t.now();
+            retain(&mut self.states, |model| {
+                settled_as(model, lease, &Settle::Ack, &Settled::Acked, now)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Lets the group start again, so that attempts do, too.
+    pub(crate) async fn start_again(&mut self, handle: &Recorder) -> Outcome {
+        let (stream, group) = (&self.stage.stream, &self.stage.group);
+        handle
+            .reset_group(stream, group, &rheo_core::ResetOptions::new())
+            .await?;
+        let reset = |model: &mut Model| {
+            let (start, all) = (rheo_core::Start::Beginning, rheo_core::Partitions::All);
+            crate::stage::agreed(model.reset(stream, group, &start, &all))
+        };
+        retain(&mut self.states, reset)
+    }
+
+    async fn deliver(&mut self, handle: &Recorder) -> Outcome {
+        let claims = self.claim(handle, "z").await?;
+        self.ack(handle, &claims).await
+    }
+}
+
+/// Where the clock can be set, gives everything that is left to one consumer of each group: what can be
+/// claimed at once, what can when the usual leases have ended, and what can when all have, twice, since a
+/// claim may have come late. All at once, since the clock moves for all.
+pub(crate) async fn deliver_the_rest(
+    t: &Fixture,
+    handle: &Recorder,
+    aftermaths: Vec<Option<Aftermath>>,
+) -> Outcome {
+    if !t.sets_the_clock() {
+        return Ok(());
+    }
+    let mut aftermaths = aftermaths;
+    for (nth, wait) in [Duration::ZERO, A_MINUTE, HOURS, HOURS]
+        .into_iter()
+        .enumerate()
+    {
+        let is_needed = |a: &Aftermath| nth < 3 || a.is_open() && !a.is_whole();
+        if !aftermaths.iter().flatten().any(is_needed) {
+            break;
+        }
+        if !wait.is_zero() {
+            t.pass(wait).await;
+        }
+        let strands = aftermaths.into_iter().map(|aftermath| {
+            let handle = handle.clone();
+            async move {
+                let Some(mut aftermath) = aftermath else {
+                    return Ok(None);
+                };
+                if nth == 0 && aftermath.is_whole() {
+                    aftermath.use_what_was_made().await?;
+                }
+                aftermath.deliver(&handle).await?;
+                if nth == 2 {
+                    aftermath.look(&handle).await?;
+                }
+                Ok(Some(aftermath))
+            }
+        });
+        aftermaths = t.strands(strands).await?;
+    }
+    Ok(())
+}
+
+/// How much of an operation's effect is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Effect {
+    None,
+    /// In some partitions, or for some leases of a batch, and not in others.
+    Part,
+    Whole,
+}
+
+/// What keeps a store from an answer while something is on its way to it.
+fn is_in_the_way(error: &Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::BackendUnavailable | ErrorKind::Failed | ErrorKind::Ambiguous
+    )
+}
+
+/// Keeps the states for which something that was seen could be; the failure of the last one if there is
+/// none.
+fn retain(states: &mut Vec<State>, mut seen: impl FnMut(&mut Model) -> Outcome) -> Outcome {
+    let mut failure = None;
+    states.retain_mut(|state| match seen(&mut state.model) {
+        Ok(()) => true,
+        Err(other) => {
+            failure = Some(other);
+            false
+        }
+    });
+    match failure {
+        Some(failure) if states.is_empty() => Err(failure),
+        _ => Ok(()),
+    }
+}
