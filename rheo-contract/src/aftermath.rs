@@ -148,6 +148,13 @@ impl Aftermath {
                 }
             }
         }
+        if self.is_open() || self.succeeded {
+            for mut state in reachable.clone() {
+                if self.stage.buries(&mut state.model, self.which) {
+                    reachable.push(state);
+                }
+            }
+        }
         Ok(reachable)
     }
 

@@ -348,6 +348,20 @@ impl Model {
         })
     }
 
+    /// Makes dead letters of expired leases with no attempts left (DLQ-3).
+    pub(crate) fn bury_used_up(
+        &mut self,
+        stream: &StreamName,
+        group: &GroupName,
+        partitions: &Partitions,
+        now: Timestamp,
+    ) {
+        let stream = self.streams.get_mut(stream);
+        if let Some(group) = stream.and_then(|stream| stream.groups.get_mut(group)) {
+            group.bury_used_up(partitions, now);
+        }
+    }
+
     /// Whether a lease is the current claim of its event, expired or not.
     pub(crate) fn is_current(&self, lease: &Lease) -> bool {
         let at = lease.event.partition.number() as usize;

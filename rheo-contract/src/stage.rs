@@ -39,6 +39,8 @@ pub(crate) struct Stage {
     leases: Vec<Lease>,
     to_append: Vec<NewEvent>,
     to_replay: Replay,
+    /// From where the fetch that is interrupted claims.
+    to_fetch: Partition,
     new_stream: StreamName,
 }
 
@@ -140,7 +142,8 @@ impl Stage {
     ///
     /// Two partitions where there can be: in the first 1 and 2 are leased, 3 is acked, 4 is a dead
     /// letter and 5 and 6 are open; in the second all are open, or, where the clock can be set, on
-    /// every other stage 1 and 2 have expired, 2 and 3 are at their last attempt, and 4 and 5 are open.
+    /// every other stage 1 and 2 have expired, 2 and 3 are at their last attempt, 4 and 5 are open, and the
+    /// fetch that is interrupted claims there.
     pub(crate) async fn make(t: &Fixture, count: usize) -> Outcome<Vec<Self>> {
         let stages = (0..count).map(|_| {
             let (t, worn) = (t.clone(), t.random(2) == 0);
@@ -180,6 +183,7 @@ impl Stage {
             model,
             to_append,
             to_replay: Replay::after(Sequence::new(REPLAYED_AFTER)?),
+            to_fetch: P0,
             new_stream: StreamName::new(format!("new-{}", t.number()))?,
             t: t.clone(),
         };
@@ -197,6 +201,7 @@ impl Stage {
         }
         if worn && partitions > 1 && t.sets_the_clock() {
             stage.wear().await?;
+            stage.to_fetch = P1;
         }
         if t.random(2) == 0 {
             let log = &stage.model.streams[&stage.stream].log;
@@ -683,7 +688,19 @@ impl Stage {
 
     fn fetch_options(&self) -> Result<FetchOptions, Error> {
         let options = FetchOptions::new(ConsumerId::new("b")?).with_limit(BATCH);
-        Ok(options.with_partitions(Partitions::only([P0])))
+        Ok(options.with_partitions(Partitions::only([self.to_fetch])))
+    }
+
+    /// Lets a fetch find the claims that are used up, as it may; false where there are none, or it is no
+    /// fetch.
+    pub(crate) fn buries(&self, model: &mut Model, which: Interrupted) -> bool {
+        let (stream, group, now) = (&self.stream, &self.group, self.t.now());
+        let from = Partitions::only([self.to_fetch]);
+        let buries = which.0 == Operation::Fetch && model.has_used_up(stream, group, &from, now);
+        if buries {
+            model.bury_used_up(stream, group, &from, now);
+        }
+        buries
     }
 }
 

@@ -127,7 +127,7 @@ impl Harness for Mongo {
     ) -> Opened {
         let config = Config::new(through(&self.url, address))
             .with_database(namespace.as_str())
-            .with_max_connections(CONNECTIONS)
+            .with_max_connections(2)
             .with_selection_timeout(Duration::from_millis(300))
             .with_operation_timeout(Duration::from_secs(2));
         let config = config.with_change_streams(self.has_change_streams().await?);

@@ -99,7 +99,8 @@ async fn a_write_that_arrives_late_happens_once(t: Fixture) -> Outcome {
     let mut struck = Struck::default();
     for nth in 1..=times(&t, MOST_FROZEN) {
         t.forget_history();
-        let strikes = Victim::strike_all(&t, &victims, Fault::HoldRequest, nth).await?;
+        let nths = vec![nth; victims.len()];
+        let strikes = Victim::strike_all(&t, &victims, Fault::HoldRequest, &nths).await?;
         let is_over = !struck.note(&strikes);
         let arrived = t.strands(
             victims
@@ -132,39 +133,36 @@ async fn a_write_that_arrives_late_happens_once(t: Fixture) -> Outcome {
 /// else takes over.
 async fn a_settle_that_arrives_late_is_stale(t: Fixture) -> Outcome {
     let claims_or_settles = |which: Interrupted| which.is_settle() || which.0 == Operation::Fetch;
-    let victims = Victim::all(&t, claims_or_settles).await?;
+    let mut victims = Victim::all(&t, claims_or_settles).await?;
+    let takeovers = victims.len();
+    if t.capabilities().guarantees(Guarantee::Replay) {
+        victims.extend(Victim::all(&t, claims_or_settles).await?);
+    }
     let mut struck = Struck::default();
     for nth in 1..=times(&t, MOST_FROZEN) {
         t.forget_history();
-        let strikes = Victim::strike_all(&t, &victims, Fault::HoldRequest, nth).await?;
+        let nths = vec![nth; victims.len()];
+        let strikes = Victim::strike_all(&t, &victims, Fault::HoldRequest, &nths).await?;
         let is_over = !struck.note(&strikes);
-        let resets = t.capabilities().guarantees(Guarantee::Replay) && t.random(2) == 0;
-        if !resets {
-            t.pass(A_MINUTE).await;
-        }
-        let arrived = t.strands(
-            victims
-                .iter()
-                .cloned()
-                .zip(strikes)
-                .map(|(victim, strike)| {
-                    let t = t.clone();
-                    async move {
-                        let Some(Strike { mut aftermath, .. }) = strike else {
-                            return Ok(());
-                        };
-                        if resets {
-                            aftermath.start_again(&t.backend).await?;
-                        }
-                        let claims = aftermath.claim(&t.backend, "z").await?;
-                        victim.heal().await?;
-                        t.note("what was held back has arrived");
-                        aftermath.claim(&t.backend, "y").await?;
-                        aftermath.ack(&t.backend, &claims).await?;
-                        aftermath.look(&t.backend).await
-                    }
-                }),
-        );
+        t.pass(A_MINUTE).await;
+        let strikes = victims.iter().cloned().zip(strikes).enumerate();
+        let arrived = t.strands(strikes.map(|(number, (victim, strike))| {
+            let t = t.clone();
+            async move {
+                let Some(Strike { mut aftermath, .. }) = strike else {
+                    return Ok(());
+                };
+                if number >= takeovers {
+                    aftermath.start_again(&t.backend).await?;
+                }
+                let claims = aftermath.claim(&t.backend, "z").await?;
+                victim.heal().await?;
+                t.note("what was held back has arrived");
+                aftermath.claim(&t.backend, "y").await?;
+                aftermath.ack(&t.backend, &claims).await?;
+                aftermath.look(&t.backend).await
+            }
+        }));
         arrived.await?;
         if is_over {
             break;
@@ -211,12 +209,17 @@ async fn what_a_handle_remembers_is_no_answer(t: Fixture) -> Outcome {
 /// what a timeout costs it, a place in its pool say, adds up.
 async fn a_frozen_store_ends_in_a_timeout(t: Fixture) -> Outcome {
     let victims = Victim::all(&t, |_| true).await?;
+    let mut nths = vec![1; victims.len()];
     let mut struck = Struck::default();
-    for nth in 1..=times(&t, MOST_FROZEN) {
+    for _ in 0..times(&t, MOST_FROZEN) {
         t.forget_history();
-        let strikes = Victim::strike_all(&t, &victims, Fault::Freeze, nth).await?;
+        let strikes = Victim::strike_all(&t, &victims, Fault::Freeze, &nths).await?;
         let is_armed = strikes.iter().any(Option::is_some);
         struck.note(&strikes);
+        for (nth, strike) in nths.iter_mut().zip(&strikes) {
+            let has_struck = strike.as_ref().is_some_and(|strike| strike.struck);
+            *nth = if has_struck { *nth + 1 } else { 1 };
+        }
         let judged = t.strands(
             victims
                 .iter()
@@ -411,15 +414,16 @@ impl Victim {
         Ok(victims)
     }
 
-    /// Strikes all of them at once.
+    /// Strikes all of them at once, each at its own request.
     async fn strike_all(
         t: &Fixture,
         victims: &[Self],
         fault: Fault,
-        nth: u32,
+        nths: &[u32],
     ) -> Outcome<Vec<Option<Strike>>> {
         let stages = Stage::make(t, victims.len()).await?;
-        let strikes = victims.iter().cloned().zip(stages).map(|(victim, stage)| {
+        let victims = victims.iter().cloned().zip(nths.iter().copied());
+        let strikes = victims.zip(stages).map(|((victim, nth), stage)| {
             let t = t.clone();
             async move { victim.strike(&t, stage, fault, nth).await }
         });
@@ -482,6 +486,12 @@ impl Victim {
         if struck {
             t.tally().cut_points(1);
         }
+        let answers = results.iter().any(Result::is_ok);
+        expect(
+            fault != Fault::Refuse || !struck || !answers,
+            format!("an error of {name}, since the store cannot be reached (ERR-4)"),
+            "Ok",
+        )?;
         let aftermath = Aftermath::of(stage, self.operation, &results)?;
         // Many connect at once where the store freezes: one that nothing struck may be too late all the same.
         let may_be_late = fault == Fault::Freeze;

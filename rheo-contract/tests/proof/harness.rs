@@ -23,6 +23,8 @@ type Tick = Box<dyn Fn(Arc<dyn Clock>) -> Arc<dyn Clock> + Send + Sync>;
 
 /// How many connections a handle has, if it is not a narrow one.
 const POOL: usize = 16;
+/// The same of one that meets faults: what a fault costs it is to add up.
+const FAULTY_POOL: usize = 2;
 
 pub(crate) struct Simulated {
     name: &'static str,
@@ -167,7 +169,7 @@ impl Harness for Simulated {
 
     async fn open_faulty(&self, namespace: &Namespace, clock: Arc<dyn Clock>) -> OpenedFaulty {
         let server = self.server_of(namespace)?;
-        let (backend, line) = self.handle(&server, clock, POOL);
+        let (backend, line) = self.handle(&server, clock, FAULTY_POOL);
         Ok((backend, line))
     }
 

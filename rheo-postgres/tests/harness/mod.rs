@@ -54,7 +54,7 @@ impl Postgres {
             .host(&address.ip().to_string())
             .port(address.port());
         let pool: PgPool = PgPoolOptions::new()
-            .max_connections(CONNECTIONS)
+            .max_connections(2)
             .connect_lazy_with(options);
         let settings = settings.with_schema(namespace.as_str());
         Ok(Arc::new(PostgresBackend::on_pool(pool, settings, clock)?))

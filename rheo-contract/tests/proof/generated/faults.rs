@@ -1,14 +1,17 @@
 //! Defects that need a network that fails: an outcome told wrong, a request too many, a half effect.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::future::poll_fn;
 use std::pin::pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 
-use rheo_core::{Cause, DeadLetter, Error, NewEvent, Replay, Result, StreamName};
+use rheo_core::{
+    Cause, DeadLetter, Error, Event, GroupName, Lag, NewEvent, Replay, ResetOptions, Result,
+    Sequence, StreamName, Wakeup,
+};
 
 use crate::book::held;
 use crate::defect::Real;
@@ -69,6 +72,46 @@ pub(crate) const FAULTY: &[Faulty] = &[
         LateRetryIsNotFenced: "a retry that arrives late opens its event whoever holds it by then",
         says: "left to deliver",
         kills: ["faults::LSE-2::a_settle_that_arrives_late_is_stale"],
+    },
+    faulty! {
+        BatchForgetsTheOthers: "one ack of a batch has no answer, and the others are told as done and given up",
+        says: "of [Part",
+        kills: ["faults::ERR-2::a_lost_reply_is_told_as_it_is"],
+    },
+    faulty! {
+        LostAppendIsAnsweredByGuess: "an append whose reply is lost is answered as if nobody else appended",
+        says: "the event appended",
+        kills: ["faults::ERR-2::a_lost_reply_is_told_as_it_is"],
+    },
+    faulty! {
+        LateRejectLeavesADeadLetter: "a reject that arrives late writes its dead letter before it looks at the lease",
+        says: "the dead letters",
+        kills: ["faults::LSE-2::a_settle_that_arrives_late_is_stale"],
+    },
+    faulty! {
+        LateAckIsFencedByItsAttempt: "an ack that arrives late settles the claim of the same attempt, whoever holds it by then",
+        says: "Err(StaleLease)",
+        kills: ["faults::LSE-2::a_settle_that_arrives_late_is_stale"],
+    },
+    faulty! {
+        LateGroupStartsAgain: "a group that is made late is made over the one that is there by then",
+        says: "of [Whole]",
+        kills: ["faults::ERR-2::a_write_that_arrives_late_happens_once"],
+    },
+    faulty! {
+        TimeoutsUseUpThePool: "each call without an answer in time costs a place in the pool for ever",
+        says: "the handle to work again",
+        kills: ["faults::ERR-4::a_frozen_store_ends_in_a_timeout"],
+    },
+    faulty! {
+        LagIsRememberedInAnOutage: "a lag that cannot be asked for is the one that was given last",
+        says: "an error of lag",
+        kills: ["faults::ERR-5::after_an_outage_the_same_handle_works"],
+    },
+    faulty! {
+        NobodyIsWokenAfterAnOutage: "the connection by which a handle hears of work is not made again",
+        says: "the hint",
+        kills: ["faults::ERR-5::after_an_outage_the_same_handle_works"],
     },
     faulty! {
         LateRejectIsNotFenced: "a reject that arrives late writes a dead letter whoever holds the event by then",
@@ -231,6 +274,27 @@ spoils! { BatchIsTwoRequests {
 /// Dead letters that were written before their settle.
 type Written = Mutex<Vec<DeadLetter>>;
 
+/// Dead letters of a group, and those that were written beside them.
+fn with_written(
+    real: &Real,
+    mut letters: Vec<DeadLetter>,
+    stream: &StreamName,
+    group: &GroupName,
+) -> Result<Vec<DeadLetter>> {
+    let written = real.beside.of::<Written>();
+    let is_of = |letter: &&DeadLetter| letter.event.stream == *stream && letter.group == *group;
+    for letter in held(&written).iter().filter(is_of) {
+        if letters
+            .iter()
+            .all(|other| other.event.id != letter.event.id)
+        {
+            letters.push(letter.clone());
+        }
+    }
+    letters.sort_by_key(|letter| (letter.event.partition, letter.event.sequence));
+    Ok(letters)
+}
+
 #[derive(Default)]
 struct DeadLetterIsARequestOfItsOwn;
 
@@ -253,15 +317,7 @@ spoils! { DeadLetterIsARequestOfItsOwn {
         rejected
     }
     dead_letters(self, real, stream, group, options) {
-        let mut letters = real.backend.dead_letters(stream, group, options).await?;
-        let written = real.beside.of::<Written>();
-        for letter in held(&written).iter().filter(|l| l.event.stream == *stream && l.group == *group) {
-            if letters.iter().all(|other| other.event.id != letter.event.id) {
-                letters.push(letter.clone());
-            }
-        }
-        letters.sort_by_key(|letter| (letter.event.partition, letter.event.sequence));
-        Ok(letters)
+        with_written(real, real.backend.dead_letters(stream, group, options).await?, stream, group)
     }
 } }
 
@@ -339,6 +395,117 @@ spoils! { LateRejectIsNotFenced {
             });
         }
         rejected
+    }
+} }
+
+#[derive(Default)]
+struct BatchForgetsTheOthers;
+
+spoils! { BatchForgetsTheOthers {
+    ack_batch(self, real, leases) {
+        let mut results = Vec::new();
+        let mut settled = leases;
+        if let [first, .., last] = leases
+            && first.lease_id != last.lease_id
+        {
+            let acked = real.backend.ack(last).await;
+            if acked.as_ref().is_err_and(|error| is(error, LOST)) {
+                results.resize(leases.len() - 1, Ok(()));
+                results.push(acked);
+                return results;
+            }
+            settled = &leases[..leases.len() - 1];
+            results.push(acked);
+        }
+        for (at, lease) in settled.iter().enumerate() {
+            results.insert(at, real.backend.ack(lease).await);
+        }
+        results
+    }
+} }
+
+#[derive(Default)]
+struct LostAppendIsAnsweredByGuess;
+
+spoils! { LostAppendIsAnsweredByGuess {
+    append_batch(self, real, stream, events) {
+        let appended = real.backend.append_batch(stream, events.clone()).await;
+        let log = crate::book::log_of(real, stream).await;
+        let ids: Vec<_> = events.iter().filter_map(|event| event.id).collect();
+        let mut there: Vec<Event> = log.into_iter().filter(|event| ids.contains(&event.id)).collect();
+        if !appended.as_ref().is_err_and(|error| is(error, LOST)) || there.len() != events.len() {
+            return appended;
+        }
+        there.sort_by_key(|event| ids.iter().position(|id| *id == event.id));
+        for event in &mut there {
+            event.sequence = Sequence::new(event.sequence.get() + 1)?;
+        }
+        Ok(there)
+    }
+} }
+
+#[derive(Default)]
+struct LateRejectLeavesADeadLetter;
+
+spoils! { LateRejectLeavesADeadLetter {
+    reject(self, real, lease, reason) {
+        let rejected = real.backend.reject(lease, reason).await;
+        if has_no_answer(&rejected) {
+            let letter = DeadLetter {
+                event: lease.event.clone(),
+                group: lease.group.clone(),
+                attempt: lease.attempt,
+                reason: reason.clone(),
+                dead_at: real.now(),
+            };
+            let written = real.beside.of::<Written>();
+            real.late.hold(async move {
+                held(&written).push(letter);
+            });
+        }
+        rejected
+    }
+    dead_letters(self, real, stream, group, options) {
+        with_written(real, real.backend.dead_letters(stream, group, options).await?, stream, group)
+    }
+} }
+
+#[derive(Default)]
+struct LateAckIsFencedByItsAttempt;
+
+spoils! { LateAckIsFencedByItsAttempt {
+    ack(self, real, lease) {
+        let acked = real.backend.ack(lease).await;
+        if has_no_answer(&acked) {
+            let (store, lease) = (Arc::clone(&real.store), lease.clone());
+            let journal = Arc::clone(&real.journal);
+            real.late.hold(async move {
+                let entries = journal.of(&lease.event.stream, &lease.group);
+                let mut latest = entries.iter().rev().map(|entry| &entry.lease);
+                let latest = latest.find(|claim| claim.event.id == lease.event.id);
+                if let Some(latest) = latest.filter(|claim| claim.attempt == lease.attempt) {
+                    let _ = store.ack(latest).await;
+                }
+            });
+        }
+        acked
+    }
+} }
+
+#[derive(Default)]
+struct LateGroupStartsAgain;
+
+spoils! { LateGroupStartsAgain {
+    create_group(self, real, stream, group, options) {
+        let made = real.backend.create_group(stream, group, options).await;
+        if has_no_answer(&made) {
+            let (store, stream, group) = (Arc::clone(&real.store), stream.clone(), group.clone());
+            let again = ResetOptions::new().with_start(options.start.clone());
+            real.late.hold(async move {
+                let _ = store.reset_group(&stream, &group, &again).await;
+            });
+        }
+        made
     }
 } }
 
@@ -444,6 +611,47 @@ macro_rules! uses_up_the_pool {
 
 uses_up_the_pool!(RefusedCallsUseUpThePool, REFUSED);
 uses_up_the_pool!(LostRepliesUseUpThePool, LOST);
+uses_up_the_pool!(TimeoutsUseUpThePool, TIMED_OUT);
+
+/// The lags that were given last.
+#[derive(Default)]
+struct LagIsRememberedInAnOutage(Mutex<HashMap<(StreamName, GroupName), Lag>>);
+
+spoils! { LagIsRememberedInAnOutage {
+    lag(self, real, stream, group) {
+        let of = (stream.clone(), group.clone());
+        match real.backend.lag(stream, group).await {
+            Err(error) if is(&error, REFUSED) => {
+                held(&self.0).get(&of).cloned().ok_or(error)
+            }
+            lag => {
+                held(&self.0).extend(lag.clone().map(|lag| (of, lag)));
+                lag
+            }
+        }
+    }
+} }
+
+/// Whether the connection has gone.
+#[derive(Default)]
+struct NobodyIsWokenAfterAnOutage(AtomicBool);
+
+spoils! { NobodyIsWokenAfterAnOutage {
+    wait_for_work(self, real, stream, group, timeout) {
+        let now = real.backend.wait_for_work(stream, group, Duration::ZERO).await;
+        if now.as_ref().is_err_and(|error| is(error, REFUSED)) {
+            self.0.store(true, Ordering::SeqCst);
+        }
+        if !self.0.load(Ordering::SeqCst) || !matches!(now, Ok(Wakeup::TimedOut)) {
+            return match now {
+                Ok(Wakeup::TimedOut) => real.backend.wait_for_work(stream, group, timeout).await,
+                now => now,
+            };
+        }
+        tokio::time::sleep(timeout).await;
+        Ok(Wakeup::TimedOut)
+    }
+} }
 
 /// Appends that wait for the store.
 #[derive(Default)]

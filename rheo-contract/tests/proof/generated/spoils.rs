@@ -84,7 +84,31 @@ macro_rules! spoils {
             ) -> rheo_core::Result<()> { $($body)* }
         ] $($rest)* }
     };
+    (@ $defect:ty [$($done:tt)*] ack_batch($me:ident, $real:ident, $leases:ident) { $($body:tt)* } $($rest:tt)*) => {
+        $crate::generated::spoils::spoils! { @ $defect [$($done)*
+            async fn ack_batch(
+                &$me,
+                $real: &$crate::defect::Real,
+                $leases: &[rheo_core::Lease],
+            ) -> Vec<rheo_core::Result<()>> { $($body)* }
+        ] $($rest)* }
+    };
+    (@ $defect:ty [$($done:tt)*] wait_for_work($me:ident, $real:ident, $stream:ident, $group:ident, $timeout:ident) { $($body:tt)* } $($rest:tt)*) => {
+        $crate::generated::spoils::spoils! { @ $defect [$($done)*
+            async fn wait_for_work(
+                &$me,
+                $real: &$crate::defect::Real,
+                $stream: &rheo_core::StreamName,
+                $group: &rheo_core::GroupName,
+                $timeout: std::time::Duration,
+            ) -> rheo_core::Result<rheo_core::Wakeup> { $($body)* }
+        ] $($rest)* }
+    };
     // What is about a group, with options of some type or without.
+    (@ $defect:ty [$($done:tt)*] create_group($($args:ident),*) $($rest:tt)*) => {
+        $crate::generated::spoils::spoils! { @ $defect [$($done)*]
+            (create_group($($args),*): rheo_core::GroupOptions => ()) $($rest)* }
+    };
     (@ $defect:ty [$($done:tt)*] fetch($($args:ident),*) $($rest:tt)*) => {
         $crate::generated::spoils::spoils! { @ $defect [$($done)*]
             (fetch($($args),*): rheo_core::FetchOptions => Vec<rheo_core::Lease>) $($rest)* }
