@@ -404,21 +404,17 @@ struct BatchForgetsTheOthers;
 spoils! { BatchForgetsTheOthers {
     ack_batch(self, real, leases) {
         let mut results = Vec::new();
-        let mut settled = leases;
-        if let [first, .., last] = leases
-            && first.lease_id != last.lease_id
+        if let [first, second] = leases
+            && first.lease_id != second.lease_id
         {
-            let acked = real.backend.ack(last).await;
+            let acked = real.backend.ack(second).await;
             if acked.as_ref().is_err_and(|error| is(error, LOST)) {
-                results.resize(leases.len() - 1, Ok(()));
-                results.push(acked);
-                return results;
+                return vec![Ok(()), acked];
             }
-            settled = &leases[..leases.len() - 1];
-            results.push(acked);
+            return vec![real.backend.ack(first).await, acked];
         }
-        for (at, lease) in settled.iter().enumerate() {
-            results.insert(at, real.backend.ack(lease).await);
+        for lease in leases {
+            results.push(real.backend.ack(lease).await);
         }
         results
     }
