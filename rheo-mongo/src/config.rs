@@ -114,6 +114,13 @@ impl Config {
         let parsed = tokio::time::timeout(self.operation_timeout, async { parsing.await }).await;
         let mut options = match parsed {
             Ok(Ok(options)) => options,
+            Ok(Err(_)) if is_srv(&self.url) && !cfg!(feature = "srv") => {
+                return Err(Error::invalid(
+                    "url",
+                    "mongodb+srv",
+                    "mongodb, unless rheo-mongo has the cargo feature `srv`",
+                ));
+            }
             // Neither the URL nor the reason, which may quote it: it may hold a password.
             Ok(Err(error)) if is_about_names(&error) => {
                 return Err(unavailable("the names of the hosts could not be resolved"));
@@ -193,6 +200,10 @@ pub(crate) fn primary() -> SelectionCriteria {
     SelectionCriteria::ReadPreference(ReadPreference::Primary)
 }
 
+fn is_srv(url: &str) -> bool {
+    url.starts_with("mongodb+srv://")
+}
+
 fn is_about_names(error: &mongodb::error::Error) -> bool {
     matches!(*error.kind, mongodb::error::ErrorKind::DnsResolve { .. })
 }
@@ -213,6 +224,8 @@ impl fmt::Debug for Config {
 
 #[cfg(test)]
 mod tests {
+    use mongodb::options::Tls;
+
     use super::*;
 
     #[tokio::test]
@@ -233,6 +246,27 @@ mod tests {
         assert!(!format!("{config:?}").contains("secret"));
         let error = config.client_options().await.expect_err("a bad URL");
         assert!(!error.to_string().contains("secret"), "{error}");
+    }
+
+    /// Encryption is always there: without TLS in the driver it refuses these options.
+    #[tokio::test]
+    async fn encryption_needs_no_feature() {
+        let url = "mongodb://localhost/?tls=true&tlsAllowInvalidCertificates=true";
+        let options = Config::new(url).client_options().await.expect("a URL");
+        assert!(matches!(options.tls, Some(Tls::Enabled(_))));
+    }
+
+    #[cfg(not(feature = "srv"))]
+    #[tokio::test]
+    async fn names_to_be_looked_up_need_the_feature() {
+        let config = Config::new("mongodb+srv://ada:secret@cluster.example/");
+        let error = config.client_options().await.expect_err("no such feature");
+        assert_eq!(error.kind(), rheo_core::ErrorKind::Invalid);
+        let text = error.to_string();
+        assert!(
+            text.contains("feature `srv`") && !text.contains("secret"),
+            "{text}"
+        );
     }
 
     #[tokio::test]

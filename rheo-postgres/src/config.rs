@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rheo_core::{Error, Result};
 use sqlx::ConnectOptions;
-use sqlx::postgres::PgConnectOptions;
+use sqlx::postgres::{PgConnectOptions, PgSslMode};
 
 /// What [`PostgresBackend::connect`](crate::PostgresBackend::connect) needs to know.
 ///
@@ -45,7 +45,8 @@ impl Config {
     /// A database by its URL, as in `postgres://user:password@host:5432/database?sslmode=prefer`.
     ///
     /// What the URL leaves out comes from the usual variables (`PGHOST`, `PGUSER`, `PGPASSWORD` …)
-    /// and the password file. It is read by `connect`.
+    /// and the password file. It is read by `connect`, which refuses an `sslmode` that demands
+    /// encryption without the cargo feature `rustls`.
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
@@ -128,6 +129,7 @@ impl Config {
             return Err(refused());
         }
         let options = PgConnectOptions::from_str(&self.url).map_err(|_| refused())?;
+        check_encryption(options.get_ssl_mode())?;
         Ok(options.disable_statement_logging())
     }
 }
@@ -230,6 +232,24 @@ impl Default for Settings {
     }
 }
 
+/// Without the feature, what demands encryption would only fail when it is first used.
+fn check_encryption(mode: PgSslMode) -> Result<()> {
+    let demands = match mode {
+        PgSslMode::Disable | PgSslMode::Allow | PgSslMode::Prefer => return Ok(()),
+        PgSslMode::Require => "require",
+        PgSslMode::VerifyCa => "verify-ca",
+        PgSslMode::VerifyFull => "verify-full",
+    };
+    if cfg!(feature = "rustls") {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        "sslmode",
+        demands,
+        "disable, allow and prefer, unless rheo-postgres has the cargo feature `rustls`",
+    ))
+}
+
 /// Only names that are the same quoted and unquoted, so that they are safe wherever SQL has them.
 pub(crate) fn check_schema(schema: &str) -> Result<()> {
     let starts = |c: char| c.is_ascii_lowercase() || c == '_';
@@ -264,6 +284,26 @@ mod tests {
         assert!(!format!("{config:?}").contains("secret"));
         let error = config.connect_options().expect_err("a bad URL");
         assert!(!error.to_string().contains("secret"), "{error}");
+    }
+
+    #[test]
+    fn demanding_encryption_needs_the_feature() {
+        for mode in ["disable", "allow", "prefer"] {
+            let config = Config::new(format!("postgres://localhost/db?sslmode={mode}"));
+            assert!(config.connect_options().is_ok(), "{mode}");
+        }
+        for mode in ["require", "verify-ca", "verify-full"] {
+            let config = Config::new(format!("postgres://ada:secret@localhost/db?sslmode={mode}"));
+            match config.connect_options() {
+                Ok(_) => assert!(cfg!(feature = "rustls"), "{mode}"),
+                Err(error) => {
+                    assert!(!cfg!(feature = "rustls"), "{error}");
+                    let text = error.to_string();
+                    assert!(text.contains("feature `rustls`"), "{text}");
+                    assert!(text.contains(mode) && !text.contains("secret"), "{text}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -70,7 +70,7 @@ pub(crate) fn portable(error: &sqlx::Error, stage: Stage, subject: &Subject<'_>)
         sqlx::Error::Io(error) => {
             stage.lost(&format!("the connection broke: {}", what_broke(error)))
         }
-        sqlx::Error::Tls(_) => stage.lost("no encrypted connection could be made"),
+        sqlx::Error::Tls(_) => stage.lost(NOT_ENCRYPTED),
         sqlx::Error::Protocol(_) => stage.lost("the server broke the protocol"),
         sqlx::Error::WorkerCrashed => stage.lost("the driver's worker ended"),
         sqlx::Error::Configuration(_) => unavailable("the connection's settings are wrong"),
@@ -79,6 +79,14 @@ pub(crate) fn portable(error: &sqlx::Error, stage: Stage, subject: &Subject<'_>)
         _ => failed("the answer could not be understood"),
     }
 }
+
+/// Only pools of the application's own get so far without the feature.
+const NOT_ENCRYPTED: &str = match cfg!(feature = "rustls") {
+    true => "no encrypted connection could be made",
+    false => {
+        "no encrypted connection could be made: is the cargo feature `rustls` of rheo-postgres missing?"
+    }
+};
 
 /// What the system says, without its own text.
 fn what_broke(error: &io::Error) -> String {

@@ -3,22 +3,28 @@
 //!
 //! ```no_run
 //! use std::sync::Arc;
-//! use rheo_core::{Backend, NewEvent, Rheo, StreamOptions, SystemClock};
+//! use rheo_core::{Backend, Error, NewEvent, Rheo, StreamOptions, SystemClock};
 //! use rheo_postgres::{Config, PostgresBackend};
 //! use serde_json::json;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
-//! # async fn main() -> Result<(), rheo_core::Error> {
+//! # async fn main() -> Result<(), Error> {
 //! let config = Config::new("postgres://rheo@localhost/shop");
 //! let backend = PostgresBackend::connect(config, Arc::new(SystemClock))?;
 //! backend.ensure_indexes().await?;
 //!
 //! let rheo = Rheo::new(Arc::new(backend));
-//! rheo.create_stream("orders", &StreamOptions::new()).await?;
+//! match rheo.create_stream("orders", &StreamOptions::new()).await {
+//!     Ok(()) | Err(Error::AlreadyExists(_)) => {} // an earlier start made it
+//!     Err(error) => return Err(error),
+//! }
 //! rheo.append("orders", NewEvent::new("order.placed", json!({"total": 12.5}))?).await?;
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! A worker, to be copied, is in `examples/worker.rs`. What to know before it goes live (privileges,
+//! settings, growth) is in the `README.md`.
 //!
 //! # How it is made
 //!
