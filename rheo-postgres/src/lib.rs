@@ -23,7 +23,7 @@
 //! # }
 //! ```
 //!
-//! A worker, to be copied, is in `examples/worker.rs`. What to know before it goes live (privileges,
+//! A worker, to be copied, is in `examples/postgres_worker.rs`. What to know before it goes live (privileges,
 //! settings, growth) is in the `README.md`.
 //!
 //! # How it is made

@@ -1,6 +1,6 @@
 //! A worker: takes the orders of a stream for a group and settles them, until Ctrl-C.
 //!
-//! `cargo run --example worker -- mongodb://localhost`; as many at once as you like.
+//! `cargo run --example mongo_worker -- mongodb://localhost`; as many at once as you like.
 
 use std::io;
 use std::pin::pin;

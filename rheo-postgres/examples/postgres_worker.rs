@@ -1,6 +1,6 @@
 //! A worker: takes the orders of a stream for a group and settles them, until Ctrl-C.
 //!
-//! `cargo run --example worker -- postgres://user:password@localhost/shop`; as many at once as you like.
+//! `cargo run --example postgres_worker -- postgres://user:password@localhost/shop`; as many at once as you like.
 
 use std::io;
 use std::pin::pin;
