@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rheo_core::{
-    ConsumerId, Error, ErrorKind, Event, EventId, FetchOptions, GroupOptions, Lease, LeaseDuration,
-    PartitionCount, Reason, Result, RetryDelay, RetryOptions, Rheo, StreamOptions, SystemClock,
+    Clock, ConsumerId, Error, ErrorKind, Event, EventId, FetchOptions, GroupOptions, Lease,
+    LeaseDuration, PartitionCount, Reason, Result, RetryDelay, RetryOptions, Rheo, StreamOptions,
+    SystemClock,
 };
 use rheo_postgres::{Config, PostgresBackend};
 use serde_json::Value;
@@ -81,20 +82,24 @@ async fn prepare(rheo: &Rheo) -> Result<()> {
     Ok(())
 }
 
-/// Takes events until it is stopped, and settles all that it took: what is left leased costs an attempt.
+/// Takes events until it is stopped. What it took is settled first: a lease that just ends is an
+/// attempt less.
 async fn work(rheo: &Rheo, mut stopped: watch::Receiver<bool>) -> Result<()> {
-    // They are leased at once and handled one by one, so the leases have to last for all of them.
+    // Leased at once and handled one by one: the leases have to last for all ten.
     let options = FetchOptions::new(ConsumerId::new(format!("worker-{}", std::process::id()))?)
         .with_limit(10)
         .with_lease_duration(LeaseDuration::new(Duration::from_secs(60))?);
     while !*stopped.borrow() {
-        let waited = match rheo.fetch(STREAM, GROUP, &options).await {
+        let turn = match rheo.fetch(STREAM, GROUP, &options).await {
             Ok(leases) if leases.is_empty() => tokio::select! {
                 waited = rheo.wait_for_work(STREAM, GROUP, PATIENCE) => waited.map(drop),
                 _ = stopped.changed() => Ok(()),
             },
             Ok(leases) => {
                 for lease in leases {
+                    if SystemClock.now() >= lease.expires_at {
+                        break; // Somebody else may have them.
+                    }
                     let billed = bill(&lease.event).await;
                     settle(rheo, &lease, billed).await?;
                 }
@@ -102,7 +107,7 @@ async fn work(rheo: &Rheo, mut stopped: watch::Receiver<bool>) -> Result<()> {
             }
             Err(error) => Err(error),
         };
-        match waited {
+        match turn {
             // An ambiguous fetch may have leased something: that comes again when the leases end.
             Err(error) if may_pass(&error) => {
                 eprintln!("trying again: {error}");
@@ -114,7 +119,7 @@ async fn work(rheo: &Rheo, mut stopped: watch::Receiver<bool>) -> Result<()> {
     Ok(())
 }
 
-/// Settles a lease, and does it again when nobody knows whether it happened.
+/// Settles a lease: again while it did not happen, or nobody knows.
 async fn settle(rheo: &Rheo, lease: &Lease, handled: Result<(), Trouble>) -> Result<()> {
     for _ in 0..5 {
         let settled = match &handled {
@@ -128,7 +133,7 @@ async fn settle(rheo: &Rheo, lease: &Lease, handled: Result<(), Trouble>) -> Res
             Err(Trouble::Lasting(why)) => rheo.reject(lease, why.as_str()).await,
         };
         match settled {
-            // The time before it did happen, or the lease ended and somebody else has the event.
+            // It did happen the time before, or the lease ended and somebody else has the event.
             Err(error) if error.is_lost() => return Ok(()),
             Err(error) if may_pass(&error) => {
                 eprintln!("settling again: {error}");

@@ -49,12 +49,13 @@
 //! Do not change the tables by hand. A sequence that is deleted, say, is a hole that breaks the rules
 //! of every reader.
 //!
-//! The database's encoding has to be UTF8. Behind a pooler that hands a session from client to client
-//! between transactions, prepared statements must be supported by it.
+//! The database's encoding has to be UTF8. A pooler in between must leave a session to a client for as
+//! long as the client is connected.
 //!
 //! # Features
 //!
-//! - `rustls`: encrypted connections, as the `sslmode` of the URL wants them.
+//! - `rustls`: encrypted connections, as the `sslmode` of the URL wants them. Without it a URL that demands
+//!   them is refused.
 
 mod append;
 mod backend;
