@@ -23,8 +23,8 @@
 //! # }
 //! ```
 //!
-//! A worker, to be copied, is in `examples/mongo_worker.rs`. What to know before it goes live (privileges,
-//! settings, growth) is in the `README.md`.
+//! A worker, to be copied, is in `examples/mongo_worker.rs`. What to know before it goes live (bounds,
+//! deployments, privileges, connections, upgrades, growth) is in the `README.md`.
 //!
 //! # How it is made
 //!
@@ -58,14 +58,7 @@
 //! A payload that BSON would change is kept as JSON text: one with an integer above `i64::MAX`, or a
 //! key that is empty, begins with `$` or has a dot. Times are microseconds since 1970.
 //!
-//! Do not change the documents by hand. In a sharded cluster, `log` may be sharded by `stream`, and
-//! `deliveries` by `_id`.
-//!
-//! # Bounds
-//!
-//! A batch has at most 5,000 events and 8 MiB of payload and metadata, since what it has for a
-//! partition is one document. A group has at most 10,000 events open in a partition: then a fetch
-//! claims nothing new there until something is settled.
+//! Do not change the documents by hand.
 //!
 //! # Features
 //!

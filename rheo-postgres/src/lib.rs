@@ -23,8 +23,8 @@
 //! # }
 //! ```
 //!
-//! A worker, to be copied, is in `examples/postgres_worker.rs`. What to know before it goes live (privileges,
-//! settings, growth) is in the `README.md`.
+//! A worker, to be copied, is in `examples/postgres_worker.rs`. What to know before it goes live (bounds,
+//! privileges, connections, encryption, upgrades, growth) is in the `README.md`.
 //!
 //! # How it is made
 //!
