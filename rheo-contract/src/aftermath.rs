@@ -70,6 +70,11 @@ impl Aftermath {
         this.on_its_way = 0;
         let answered = this.take(results)?;
         this.succeeded = answered == Repeated::Answered;
+        if this.succeeded {
+            let mut states = this.states.clone();
+            this.bury(&mut states);
+            this.states = states;
+        }
         Ok(this)
     }
 
@@ -148,18 +153,23 @@ impl Aftermath {
                 }
             }
         }
-        if self.is_open() || self.succeeded {
-            for mut state in reachable.clone() {
-                if self.stage.buries(&mut state.model, self.which) {
-                    reachable.push(state);
-                }
-            }
+        if self.is_open() {
+            self.bury(&mut reachable);
         }
         Ok(reachable)
     }
 
-    /// Lets what is on its way arrive, or not.
-    async fn arrive(&mut self) -> Outcome {
+    /// Adds what the states are when a fetch has found the claims that are used up, as it may.
+    fn bury(&self, states: &mut Vec<State>) {
+        for mut state in states.clone() {
+            if self.stage.buries(&mut state.model, self.which) {
+                states.push(state);
+            }
+        }
+    }
+
+    /// Lets what is on its way arrive, or not. To be called before time passes.
+    pub(crate) async fn arrive(&mut self) -> Outcome {
         self.states = self.reachable().await?;
         Ok(())
     }
@@ -401,7 +411,8 @@ impl Aftermath {
 
     async fn deliver(&mut self, handle: &Recorder) -> Outcome {
         let claims = self.claim(handle, "z").await?;
-        self.ack(handle, &claims).await
+        self.ack(handle, &claims).await?;
+        self.arrive().await
     }
 }
 

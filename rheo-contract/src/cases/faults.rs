@@ -492,7 +492,8 @@ impl Victim {
             format!("an error of {name}, since the store cannot be reached (ERR-4)"),
             "Ok",
         )?;
-        let aftermath = Aftermath::of(stage, self.operation, &results)?;
+        let mut aftermath = Aftermath::of(stage, self.operation, &results)?;
+        aftermath.arrive().await?;
         // Many connect at once where the store freezes: one that nothing struck may be too late all the same.
         let may_be_late = fault == Fault::Freeze;
         if (!struck && !may_be_late) || fault == Fault::Slow {
