@@ -9,7 +9,7 @@ mod faults;
 mod histories;
 mod meddling;
 mod races;
-mod spoils;
+pub(crate) mod spoils;
 
 use std::collections::BTreeMap;
 

@@ -26,6 +26,20 @@ pub(crate) const REFUSED: &str = "the connection was refused";
 pub(crate) const LOST: &str = "the connection was lost";
 pub(crate) const TIMED_OUT: &str = "no answer came in time";
 
+/// Whether an error says that.
+pub(crate) fn is(error: &Error, why: &str) -> bool {
+    match error {
+        Error::Ambiguous(cause) | Error::BackendUnavailable(cause) => cause.as_str() == why,
+        _ => false,
+    }
+}
+
+/// Whether a write was sent, and had no answer in time.
+pub(crate) fn has_no_answer<T>(answer: &Result<T>) -> bool {
+    let is_late = |error: &Error| matches!(error, Error::Ambiguous(_)) && is(error, TIMED_OUT);
+    answer.as_ref().is_err_and(is_late)
+}
+
 /// A correct adapter of the memory store. Each operation is two requests, one that begins it and one
 /// that does it, and waits before and after each; what was done is written down.
 pub(crate) struct Link {

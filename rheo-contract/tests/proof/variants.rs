@@ -4,6 +4,7 @@ mod checking;
 mod declaring;
 mod delivering;
 mod dividing;
+mod locking;
 mod querying;
 
 use std::sync::Arc;
@@ -42,6 +43,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static dyn Variant> {
         declaring::ALL,
         delivering::ALL,
         dividing::ALL,
+        locking::ALL,
         querying::ALL,
     ];
     times

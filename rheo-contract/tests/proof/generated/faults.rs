@@ -17,7 +17,7 @@ use crate::book::held;
 use crate::defect::Real;
 use crate::faulty::{Faulty, faulty};
 use crate::generated::spoils::spoils;
-use crate::link::{LOST, REFUSED, TIMED_OUT};
+use crate::link::{LOST, REFUSED, TIMED_OUT, has_no_answer, is};
 
 pub(crate) const FAULTY: &[Faulty] = &[
     faulty! {
@@ -181,14 +181,6 @@ pub(crate) const FAULTY: &[Faulty] = &[
     },
 ];
 
-/// Whether an error says that.
-fn is(error: &Error, why: &str) -> bool {
-    match error {
-        Error::Ambiguous(cause) | Error::BackendUnavailable(cause) => cause.as_str() == why,
-        _ => false,
-    }
-}
-
 /// What is not known is told as something else.
 fn told<T>(answer: Result<T>, otherwise: fn(Cause) -> Error) -> Result<T> {
     match answer {
@@ -336,12 +328,6 @@ spoils! { ReplayIsARequestPerKind {
         real.backend.replay(stream, group, replay).await
     }
 } }
-
-/// Whether a write was sent, and had no answer in time.
-fn has_no_answer<T>(answer: &Result<T>) -> bool {
-    let is_late = |error: &Error| matches!(error, Error::Ambiguous(_)) && is(error, TIMED_OUT);
-    answer.as_ref().is_err_and(is_late)
-}
 
 #[derive(Default)]
 struct LateAppendIsTakenForNew;
