@@ -32,14 +32,14 @@ pub(crate) struct Options {
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
     /// Where to write NAME.json and NAME.xml; default `certificates` in Cargo's target folder, with a
-    /// filter `certificates/partial`.
+    /// filter or the budget `quick` `certificates/partial`.
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
     /// The seed of everything random; default a new one, which is printed.
     #[arg(long, value_parser = seed, allow_hyphen_values = true)]
     seed: Option<u64>,
-    /// How much of what is generated is tried: `quick` while you work, which certifies nothing, `long`
-    /// at night; default `default`.
+    /// How much of what is generated is tried: `quick` while you work, which certifies nothing and ends
+    /// with 0 where nothing failed, `long` at night; default `default`.
     #[arg(long, value_name = "BUDGET", default_value_t)]
     budget: Budget,
     /// Also run the cases of what is not declared, and say what could be.
@@ -63,15 +63,23 @@ enum Format {
     Json,
 }
 
+impl Options {
+    /// Whether the run certifies nothing, whatever it comes to.
+    fn is_partial(&self) -> bool {
+        self.filter.is_some() || self.budget == Budget::Quick
+    }
+}
+
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let folder = match &options.output {
         Some(folder) => std::path::absolute(folder)?,
         // A part of the suite certifies nothing, and must not replace what does.
-        None if options.filter.is_some() => cargo::certificates()?.join("partial"),
+        None if options.is_partial() => cargo::certificates()?.join("partial"),
         None => cargo::certificates()?,
     };
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let mut certificates = Vec::new();
+    let mut told = Vec::new();
     for backend in chosen(options) {
         let service = match backend.needs.start(&options.services) {
             Ok(service) => service,
@@ -81,7 +89,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
             }
             Err(why) => return Err(why.context(format!("{} has no server", backend.package))),
         };
-        let certificate = certify(backend, service.as_ref(), options, &folder)
+        let certificate = certify(backend, service.as_ref(), options, &folder, &mut told)
             .with_context(|| format!("{} could not be judged", backend.package))?;
         certificates.push(certificate);
     }
@@ -89,7 +97,10 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         Format::Table => print_for_people(&certificates, &folder),
         Format::Json => println!("{}", serde_json::to_string_pretty(&certificates)?),
     }
-    let partial = options.filter.is_some();
+    for line in told {
+        eprintln!("{line}");
+    }
+    let partial = options.is_partial();
     let fine = |certificate: &Certificate| {
         certificate.certified || (partial && table::verdict(certificate) != "FAILED")
     };
@@ -114,6 +125,7 @@ fn certify(
     service: Option<&Service>,
     options: &Options,
     folder: &Path,
+    told: &mut Vec<String>,
 ) -> Result<Certificate> {
     if let Some(service) = service {
         eprintln!("{}: {}", backend.package, service.told);
@@ -167,12 +179,13 @@ fn certify(
     // Where the process is told to end, this does not return: half a run is no result.
     let status = child.wait()?;
     progress.end();
-    for line in other_lines
+    // What the suite itself says is behind what the test runner says.
+    let said = other_lines
         .iter()
-        .filter(|line| line.starts_with("audit: "))
-    {
-        eprintln!("{line}");
-    }
+        .skip_while(|line| !line.starts_with("test result: "))
+        .skip(1)
+        .filter(|line| !line.is_empty() && !line.starts_with("certificate: "));
+    told.extend(said.map(|line| format!("{}: {line}", backend.package)));
     if !path.exists() {
         bail!(
             "the suite wrote no certificate ({status}):\n{}",
@@ -228,13 +241,14 @@ fn print_for_people(certificates: &[Certificate], folder: &Path) {
     for certificate in certificates {
         let summary = certificate.summary;
         println!(
-            "{}: {}: {} passed, {} failed, {} unknown, {} not declared in {:.1} s; seed {}",
+            "{}: {}: {} passed, {} failed, {} unknown, {} not declared, {} in {:.1} s; seed {}",
             certificate.backend.name,
             table::verdict(certificate),
             summary.pass,
             summary.fail,
             summary.unknown,
             summary.not_declared,
+            table::not_exercised(certificate),
             std::time::Duration::from_micros(certificate.duration_micros).as_secs_f64(),
             certificate.seed,
         );
@@ -261,9 +275,6 @@ fn print_for_people(certificates: &[Certificate], folder: &Path) {
              {drop_points} drop points, {kills} kills",
             certificate.backend.name,
         );
-        for part in &certificate.not_exercised {
-            println!("  not exercised: what needs {part}");
-        }
     }
     println!("certificates: {}", folder.display());
 }

@@ -49,6 +49,15 @@ pub(crate) fn verdict(certificate: &Certificate) -> &'static str {
     }
 }
 
+/// How many cases were not exercised, and the parts of the harness that are missing.
+pub(crate) fn not_exercised(certificate: &Certificate) -> String {
+    let number = certificate.summary.not_exercised;
+    match &certificate.not_exercised[..] {
+        [] => format!("{number} not exercised"),
+        missing => format!("{number} not exercised for lack of {}", missing.join("; ")),
+    }
+}
+
 fn cell(certificate: &Certificate, group: &str) -> String {
     let cases: Vec<_> = certificate
         .cases

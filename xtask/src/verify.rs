@@ -8,6 +8,8 @@ use clap::Args;
 use rheo_contract::{Certificate, SCHEMA};
 use serde_json::Value;
 
+use crate::table;
+
 #[derive(Args)]
 pub(crate) struct Options {
     /// The certificates, as `certify` writes them.
@@ -36,10 +38,11 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         );
         if found.is_empty() {
             println!(
-                "{}: certifies {subject}: {} cases passed, {} not declared",
+                "{}: certifies {subject}: {} cases passed, {} not declared, {}",
                 file.display(),
                 certificate.summary.pass,
-                certificate.summary.not_declared
+                certificate.summary.not_declared,
+                table::not_exercised(&certificate)
             );
         } else {
             all_certify = false;

@@ -3,9 +3,9 @@
 use std::env;
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -129,9 +129,9 @@ impl Program {
                 if state.over {
                     return;
                 }
-                if state.has_ended() {
-                    // A test killed it, or else it is worth knowing.
-                    eprintln!("{} ended, and is started again", program.name);
+                if let Some(status) = state.ended() {
+                    let ended = how_it_ended(status);
+                    eprintln!("{} {ended}, and is started again", program.name);
                     state.start_again();
                     state.tell_pid(&file);
                 }
@@ -193,9 +193,9 @@ impl Program {
 }
 
 impl State {
-    fn has_ended(&mut self) -> bool {
-        let process = self.process.as_mut();
-        process.is_some_and(|process| matches!(process.try_wait(), Ok(Some(_))))
+    /// How it ended, if it did.
+    fn ended(&mut self) -> Option<ExitStatus> {
+        self.process.as_mut()?.try_wait().ok()?
     }
 
     /// What does not come up is found to have ended, and started once more.
@@ -213,6 +213,15 @@ impl State {
         {
             eprintln!("{} cannot be written: {error}", file.display());
         }
+    }
+}
+
+/// Tests kill a server on purpose, by SIGKILL; whatever else ended it is worth knowing.
+fn how_it_ended(status: ExitStatus) -> String {
+    if status.signal() == Some(Signal::KILL.as_raw()) {
+        "was killed, as cases do to see what is there afterwards".to_owned()
+    } else {
+        format!("ended by itself with {status}")
     }
 }
 
@@ -316,10 +325,11 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::path::Path;
+    use std::process::Command;
 
     use rustix::process::{Signal, test_kill_process};
 
-    use super::{Pid, Program, User, version_in};
+    use super::{Pid, Program, User, how_it_ended, version_in};
 
     #[test]
     fn versions_are_found() {
@@ -337,6 +347,18 @@ mod tests {
             Some("0.5.3-beta.193")
         );
         assert_eq!(of("none"), None);
+    }
+
+    #[test]
+    fn a_kill_is_told_from_a_crash() {
+        let ended = |script: &str| {
+            let mut shell = Command::new("sh");
+            let status = shell.args(["-c", script]).status().expect("sh");
+            how_it_ended(status)
+        };
+        assert!(ended("kill -KILL $$").starts_with("was killed, as cases do"));
+        assert_eq!(ended("exit 3"), "ended by itself with exit status: 3");
+        assert!(ended("kill -ABRT $$").starts_with("ended by itself with signal: 6"));
     }
 
     #[test]
