@@ -98,7 +98,7 @@ impl Case {
     /// Whether it generates what it tries (random histories, races, faults, dropped futures …), so
     /// that it takes a budget, and the more it tries the more it finds.
     pub fn is_generated(&self) -> bool {
-        GENERATED.contains(&self.group)
+        is_generated(self.group)
     }
 
     /// Whether it may be not exercised, for lack of a part of the harness that is not required.
@@ -172,6 +172,11 @@ impl Case {
     pub(crate) fn start(&self, fixture: Fixture) -> CaseFuture {
         (self.run)(fixture)
     }
+}
+
+/// Whether the cases of a group generate what they try.
+pub(crate) fn is_generated(group: &str) -> bool {
+    GENERATED.contains(&group)
 }
 
 /// Whether a case is part of a certification.

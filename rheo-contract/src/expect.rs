@@ -3,9 +3,10 @@
 use std::fmt;
 
 use rheo_core::{Capabilities, Error, ErrorKind};
-use similar::TextDiff;
+use tokio::task::JoinError;
 
 use crate::describe::{Brief, ok};
+use crate::difference::difference;
 use crate::harness::{HarnessError, Part};
 
 /// What a case comes to: nothing to say, or why not.
@@ -75,6 +76,13 @@ impl From<Error> for Failure {
     }
 }
 
+/// A call in a task of its own that panicked.
+impl From<JoinError> for Failure {
+    fn from(error: JoinError) -> Self {
+        broken("every call to end without a panic", error)
+    }
+}
+
 impl From<HarnessError> for Failure {
     fn from(error: HarnessError) -> Self {
         match error {
@@ -138,14 +146,9 @@ pub(crate) fn expect_eq<T: PartialEq + fmt::Debug>(what: &str, seen: T, expected
         return Err(broken(format!("{what} to be {short_expected}"), short_seen));
     }
     let (expected, seen) = (format!("{expected:#?}"), format!("{seen:#?}"));
-    let diff = TextDiff::from_lines(&expected, &seen)
-        .unified_diff()
-        .context_radius(2)
-        .header("expected", "seen")
-        .to_string();
     Err(broken(
         format!("{what} to be equal"),
-        format!("a difference\n{diff}"),
+        format!("a difference\n{}", difference(&expected, &seen)),
     ))
 }
 

@@ -13,7 +13,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 
 use crate::effort::{Budget, Tally};
-use crate::expect::{Failure, Outcome, broken, expect, expect_eq};
+use crate::expect::{Failure, Outcome, expect, expect_eq};
 use crate::faults::FaultInjector;
 use crate::harness::{Harness, HarnessError, Namespace, Opened, Part};
 use crate::history::{History, in_strand};
@@ -162,8 +162,7 @@ impl Fixture {
         }
         let mut results = BTreeMap::new();
         while let Some(joined) = tasks.join_next().await {
-            let (number, outcome) =
-                joined.map_err(|error| broken("every call to end without a panic", error))?;
+            let (number, outcome) = joined?;
             results.insert(number, outcome);
         }
         let results = results.into_iter();
@@ -292,7 +291,7 @@ impl Fixture {
         clock.set(moment);
         self.shared
             .history
-            .note(format_args!("the clock is put to {moment}"));
+            .note_for_all(format_args!("the clock is put to {moment}"));
     }
 
     fn note_wait(&self, moment: Timestamp) {

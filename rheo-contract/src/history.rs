@@ -76,6 +76,16 @@ impl History {
         self.entries().push(entry);
     }
 
+    /// Notes something that concerns every strand, whichever did it: all go by one clock.
+    pub(crate) fn note_for_all(&self, what: impl fmt::Display) {
+        let entry = Entry {
+            strand: None,
+            what: self.shown(&what),
+            result: Some(String::new()),
+        };
+        self.entries().push(entry);
+    }
+
     /// Notes the start of an operation.
     pub(crate) fn begin(&self, what: impl fmt::Display) -> usize {
         let what = self.shown(&what);
@@ -195,7 +205,7 @@ impl fmt::Display for History {
 }
 
 /// No more of a text than that many bytes, with a mark.
-fn cut(what: &impl fmt::Display, most: usize) -> String {
+pub(crate) fn cut(what: &impl fmt::Display, most: usize) -> String {
     /// Stops formatting once enough is there: values may be megabytes.
     struct Short {
         text: String,
@@ -220,4 +230,25 @@ fn cut(what: &impl fmt::Display, most: usize) -> String {
         short.text.push('…');
     }
     short.text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn of_another_strand_only_what_concerns_all_is_shown() {
+        let history = History::default();
+        in_strand(0, async { history.note("a") }).await;
+        in_strand(1, async {
+            history.note("b");
+            history.note_for_all("the clock is put forward");
+        })
+        .await;
+        in_strand(0, async { history.note("c") }).await;
+        history.show_strand(0);
+
+        let shown = "   1. a\n   2. the clock is put forward\n   3. c\n";
+        assert_eq!(history.to_string(), shown);
+    }
 }

@@ -11,11 +11,13 @@
 //! `RHEO_BUDGET`, `RHEO_DEADLINE`, `RHEO_CERTIFICATES`; see [`Settings`].
 
 mod aftermath;
+mod broken_rules;
 mod bulk;
 mod case;
 mod cases;
 mod certificate;
 mod describe;
+mod difference;
 mod durations;
 mod effort;
 mod expect;

@@ -131,7 +131,7 @@ impl Target {
             }
         }
         while let Some(called) = calls.join_next().await {
-            called.map_err(|error| broken("each call to end without a panic", error))?;
+            called?;
         }
         Ok(())
     }
@@ -178,8 +178,7 @@ impl Target {
             }
         }
         while let Some(called) = calls.join_next().await {
-            let (operation, results) =
-                called.map_err(|error| broken("each call to end without a panic", error))?;
+            let (operation, results) = called?;
             let leases = if is_batch(operation) {
                 self.leases.len()
             } else {

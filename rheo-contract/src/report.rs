@@ -9,10 +9,17 @@ use std::sync::LazyLock;
 use rheo_core::{Level, Rule};
 
 use crate::case::Case;
-use crate::history::History;
+use crate::effort::Budget;
+use crate::history::{History, cut};
+use crate::panics::Panic;
+use crate::settings::Settings;
 
 /// How many calls without an answer are named.
 const MOST_OPEN: usize = 8;
+
+/// How many lines of what was expected or seen are shown, and how much of each.
+const LINES: usize = 40;
+const WIDTH: usize = 1000;
 
 /// Everything that somebody needs to find the defect.
 pub(crate) struct Report<'a> {
@@ -26,7 +33,9 @@ pub(crate) struct Report<'a> {
     /// Whether the case was given up on, so that what has no answer yet is to blame.
     pub(crate) hangs: bool,
     pub(crate) history: &'a History,
-    pub(crate) seed: u64,
+    /// The latest panic of what ran for the case.
+    pub(crate) panic: Option<&'a Panic>,
+    pub(crate) settings: &'a Settings,
 }
 
 impl fmt::Display for Report<'_> {
@@ -37,8 +46,13 @@ impl fmt::Display for Report<'_> {
             Level::Should => "SHOULD",
         };
         writeln!(f, "rule:     {} ({level}) {}", rule.id, rule.text)?;
-        writeln!(f, "expected: {}", self.expected)?;
-        writeln!(f, "seen:     {}", self.seen)?;
+        writeln!(f, "expected: {}", self.bounded(&self.expected))?;
+        writeln!(f, "seen:     {}", self.bounded(&self.seen))?;
+        // That of the case itself is what was seen; that of a task which it spawned is not.
+        let panic = self.panic.map(ToString::to_string);
+        if let Some(panic) = panic.filter(|panic| !self.seen.contains(panic)) {
+            writeln!(f, "panicked: {}", self.bounded(&panic))?;
+        }
         let open = if self.hangs {
             self.history.open_calls()
         } else {
@@ -63,20 +77,46 @@ impl fmt::Display for Report<'_> {
 }
 
 impl Report<'_> {
-    /// The command that runs just this case with the same seed; the features of the running program
-    /// are unknown to it, so it says so where the crate has some.
+    /// The first lines of a text, without secrets.
+    fn bounded(&self, text: &str) -> String {
+        let text = self.history.secrets().masked(text);
+        let lines = text.lines().take(LINES).map(|line| cut(&line, WIDTH));
+        let mut shown = lines.collect::<Vec<_>>().join("\n");
+        match text.lines().skip(LINES).count() {
+            0 => {}
+            more => shown.push_str(&format!("\n… {more} more lines")),
+        }
+        shown
+    }
+
+    /// The command that runs just this case once more, with the settings that matter to it; the features
+    /// of the running program are unknown to it, so it says so where the crate has some.
     fn again(&self) -> String {
+        let usual = Settings::default();
+        let Settings {
+            seed,
+            deadline,
+            budget,
+            ..
+        } = self.settings;
+        let mut settings = format!("RHEO_SEED={seed}");
+        if self.case.is_generated() && *budget != Budget::Default {
+            settings.push_str(&format!(" RHEO_BUDGET={budget}"));
+        }
+        if *deadline != usual.deadline {
+            let seconds = deadline.as_secs().max(1);
+            settings.push_str(&format!(" RHEO_DEADLINE={seconds}"));
+        }
         let package =
             env::var("CARGO_PKG_NAME").map_or(String::new(), |name| format!(" -p {name}"));
         let target = target_name().unwrap_or_else(|| "contract".to_owned());
         let note = if has_features() {
-            " (add your --features)"
+            "  # and your --features"
         } else {
             ""
         };
         format!(
-            "RHEO_SEED={} cargo test{package} --test {target} -- --exact {}{note}",
-            self.seed,
+            "{settings} cargo test{package} --test {target} -- --exact {}{note}",
             self.case.full_name()
         )
     }

@@ -1,6 +1,5 @@
 //! The suite as a test target: libtest-mimic in front, the certificate behind.
 
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::process::ExitCode;
@@ -11,6 +10,7 @@ use std::time::Instant;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use rheo_core::{Clock, Gate, SystemClock};
 
+use crate::broken_rules::{broken_rules, counted, was_judged};
 use crate::case::{Applies, Case};
 use crate::certificate::{self, CaseResult, Verdict};
 use crate::harness::Harness;
@@ -195,7 +195,8 @@ fn judge_and_print(arguments: &Arguments, suite: &Arc<Suite>, subject: Subject) 
         }
     }
     if conclusion.has_failed() {
-        print_broken_rules(&certificate.cases);
+        let place_of = |case: &str| suite.place_of_panic(case);
+        println!("{}", broken_rules(&certificate.cases, place_of));
         return ExitCode::from(EXIT_FAILED);
     }
     if ran == 0 {
@@ -247,39 +248,6 @@ fn completion(result: &CaseResult) -> Result<Completion, Failed> {
             "unknown, it could not be judged: {reason}"
         ))),
     }
-}
-
-/// One line per rule that was not kept: the one with most failures first, since what breaks a basic rule
-/// breaks many of its cases; of equal ones the one that others build on.
-fn print_broken_rules(results: &[CaseResult]) {
-    let mut rules: Vec<(&str, Vec<&str>)> = Vec::new();
-    for failed in results.iter().filter(|result| fails(result)) {
-        match rules.iter_mut().find(|(rule, _)| *rule == failed.rule) {
-            Some((_, names)) => names.push(&failed.name),
-            None => rules.push((&failed.rule, vec![&failed.name])),
-        }
-    }
-    rules.sort_by_key(|(_, names)| Reverse(names.len()));
-    println!("rules not kept, most failures first:");
-    for (rule, names) in rules {
-        let judged = |result: &&CaseResult| result.rule == rule && was_judged(result);
-        let of = results.iter().filter(judged).count();
-        let of = counted(of, "case");
-        println!(
-            "  {rule:<6} {} of {of} failed, first {}",
-            names.len(),
-            names[0]
-        );
-    }
-}
-
-fn was_judged(result: &CaseResult) -> bool {
-    !matches!(result.verdict, Verdict::NotDeclared | Verdict::NotExercised)
-}
-
-fn counted(number: usize, what: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {what}{plural}")
 }
 
 /// Says for every undeclared guarantee or operation whether it could be declared.

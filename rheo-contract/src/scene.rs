@@ -304,6 +304,17 @@ impl Group {
         Ok(leases)
     }
 
+    /// As [`fetch_exactly`](Self::fetch_exactly), with leases that the case will wait for.
+    pub(crate) async fn fetch_exactly_briefly(
+        &self,
+        consumer: &str,
+        count: usize,
+    ) -> Outcome<Vec<Lease>> {
+        let leases = self.fetch_briefly(consumer, count).await?;
+        expect_leases(&leases, count)?;
+        Ok(leases)
+    }
+
     /// Fetches one lease of 30 s, which must be there.
     pub(crate) async fn fetch_one(&self, consumer: &str) -> Outcome<Lease> {
         one(self.fetch(consumer, 1).await?)
@@ -545,10 +556,7 @@ pub(crate) fn expect_first_attempts(leases: &[Lease]) -> Outcome {
 pub(crate) async fn finished<T: 'static>(mut tasks: JoinSet<Outcome<T>>) -> Outcome<Vec<T>> {
     let mut values = Vec::new();
     while let Some(joined) = tasks.join_next().await {
-        match joined {
-            Ok(outcome) => values.push(outcome?),
-            Err(error) => expect(false, "every call to end without a panic", error)?,
-        }
+        values.push(joined??);
     }
     Ok(values)
 }

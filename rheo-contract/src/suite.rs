@@ -1,5 +1,6 @@
 //! Judging: runs cases against a harness and says what came of each. Prints nothing.
 
+use std::collections::BTreeMap;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -18,7 +19,7 @@ use crate::fixture::{Fixture, Trial};
 use crate::ground::Grounded;
 use crate::harness::{ClockControl, Harness, Namespace, Part, Server};
 use crate::history::History;
-use crate::panics;
+use crate::panics::Watch;
 use crate::report::Report;
 use crate::secrets::Secrets;
 use crate::settings::Settings;
@@ -34,6 +35,8 @@ pub struct Suite {
     /// Read by each case that runs, written by one that has to be alone.
     running: RwLock<()>,
     secrets: Arc<Secrets>,
+    /// Where the backend panicked, by the names of the cases that failed of it.
+    panicked: Mutex<BTreeMap<String, String>>,
 }
 
 /// What the suite knows of a backend before it runs a case.
@@ -65,6 +68,7 @@ impl Suite {
             ground: Some(ground),
             tally: Arc::default(),
             running: RwLock::default(),
+            panicked: Mutex::default(),
         })
     }
 
@@ -81,6 +85,13 @@ impl Suite {
     /// The secrets of the harness.
     pub(crate) fn secrets(&self) -> &Secrets {
         &self.secrets
+    }
+
+    /// Where the backend panicked in a case, if it did and the case failed.
+    pub(crate) fn place_of_panic(&self, case: &str) -> Option<String> {
+        let panicked = self.panicked.lock();
+        let panicked = panicked.unwrap_or_else(PoisonError::into_inner);
+        panicked.get(case).cloned()
     }
 
     /// All cases of the suite, whatever a backend declares.
@@ -113,7 +124,7 @@ impl Suite {
             })
         };
         let opened: Result<Outcome<Subject>, Stop> =
-            self.on_a_thread(self.settings.deadline, opening);
+            self.on_a_thread(self.settings.deadline, &Watch::default(), opening);
         match opened {
             Ok(Ok(subject)) => Ok(subject),
             Ok(Err(why)) => Err(self.secrets.masked(&why.to_string())),
@@ -222,9 +233,10 @@ impl Suite {
     fn run(&self, case: &Case, subject: &Subject) -> CaseResult {
         let started = Instant::now();
         let history = Arc::new(History::with(Arc::clone(&self.secrets)));
-        let outcome = self.outcome_of(case, subject, &history);
+        let watch = Watch::default();
+        let outcome = self.outcome_of(case, subject, &history, &watch);
         let duration = started.elapsed();
-        let (verdict, reason) = self.verdict_on(case, outcome, &history);
+        let (verdict, reason) = self.verdict_on(case, outcome, &history, &watch);
         let reason = reason.map(|reason| self.secrets.masked(&reason));
         result(case, verdict, reason, duration)
     }
@@ -232,7 +244,7 @@ impl Suite {
     /// Runs a case whose gate is not declared.
     fn audit(&self, case: &Case, subject: &Subject) -> (Audit, Duration) {
         let started = Instant::now();
-        let audit = match self.outcome_of(case, subject, &Arc::default()) {
+        let audit = match self.outcome_of(case, subject, &Arc::default(), &Watch::default()) {
             Ok(Ok(())) => Audit::Passes,
             Ok(Err(Failure::Refused(_))) => Audit::Refused,
             _ => Audit::Fails,
@@ -245,6 +257,7 @@ impl Suite {
         case: &Case,
         subject: &Subject,
         history: &Arc<History>,
+        watch: &Watch,
     ) -> Result<Outcome, Stop> {
         let _turn = if case.is_alone() {
             let alone = self.running.write();
@@ -282,7 +295,7 @@ impl Suite {
             outcome?;
             Ok(discarded?)
         };
-        self.on_a_thread(deadline * self.settings.budget.patience(), trying)
+        self.on_a_thread(deadline * self.settings.budget.patience(), watch, trying)
     }
 
     fn verdict_on(
@@ -290,14 +303,22 @@ impl Suite {
         case: &Case,
         outcome: Result<Outcome, Stop>,
         history: &History,
+        watch: &Watch,
     ) -> (Verdict, Option<String>) {
         let outcome = match history.leak() {
             Some(leak) => Ok(Err(Failure::leaked(leak))),
             None => outcome,
         };
+        let noted = watch.latest();
+        let panic = noted.as_ref().filter(|panic| !panic.is_of_the_suite);
         let hangs = matches!(outcome, Err(Stop::Hung(_) | Stop::Blocked(_)));
         let (mut rule, mut usually) = (case.rule(), None);
-        if let Ok(Err(Failure::Broken { .. } | Failure::Refused(_))) = &outcome {
+        let is_about_the_rule = match &outcome {
+            Ok(Err(Failure::Broken { .. } | Failure::Refused(_))) => true,
+            Err(Stop::Panicked(_)) => noted.is_some(),
+            _ => false,
+        };
+        if is_about_the_rule && panic.is_none() {
             usually = Some(case.usual_cause());
         }
         let (expected, seen) = match outcome {
@@ -325,11 +346,25 @@ impl Suite {
                 ),
                 format!("no {}", part.method()),
             ),
+            // Nothing of the backend panicked: it gave what a case takes for impossible.
+            Err(Stop::Panicked(text)) if panic.is_none() && noted.is_some() => (
+                "results that the case can go on with".to_owned(),
+                format!("it cannot: {text}"),
+            ),
+            Err(Stop::Panicked(text)) => (
+                "the case to end without a panic".to_owned(),
+                format!("it panicked: {text}"),
+            ),
             Err(stop) => (
-                "the case to end before its deadline, without a panic".to_owned(),
+                "the case to end before its deadline".to_owned(),
                 format!("it {stop}"),
             ),
         };
+        if let Some(panic) = panic {
+            let panicked = self.panicked.lock();
+            let mut panicked = panicked.unwrap_or_else(PoisonError::into_inner);
+            panicked.insert(case.full_name(), panic.place.clone());
+        }
         let report = Report {
             case,
             rule,
@@ -338,7 +373,8 @@ impl Suite {
             usually,
             hangs,
             history,
-            seed: self.settings.seed,
+            panic: noted.as_ref(),
+            settings: &self.settings,
         };
         (Verdict::Fail, Some(report.to_string()))
     }
@@ -348,6 +384,7 @@ impl Suite {
     fn on_a_thread<T: Send + 'static, F: Future<Output = T> + Send>(
         &self,
         deadline: Duration,
+        watch: &Watch,
         begin: impl FnOnce(Arc<dyn Harness>) -> F + Send + 'static,
     ) -> Result<T, Stop> {
         let Some(ground) = &self.ground else {
@@ -355,17 +392,18 @@ impl Suite {
         };
         let harness = Arc::new(Grounded::new(Arc::clone(&self.harness), ground.handle()));
         let (sender, receiver) = mpsc::sync_channel(1);
+        let watch = watch.clone();
         let spawned = std::thread::Builder::new()
             .name("case".to_owned())
             .spawn(move || {
-                let runtime = match case_runtime() {
+                let runtime = match case_runtime(&watch) {
                     Ok(runtime) => runtime,
                     Err(error) => {
                         let _ = sender.send(Err(no_thread(&error)));
                         return;
                     }
                 };
-                let ran = panics::caught(|| {
+                let ran = watch.caught(|| {
                     runtime.block_on(async { tokio::time::timeout(deadline, begin(harness)).await })
                 });
                 let _ = sender.send(match ran {
@@ -404,11 +442,13 @@ impl Drop for Suite {
 }
 
 /// The threads of one case, for the tasks that it makes.
-fn case_runtime() -> std::io::Result<Runtime> {
+fn case_runtime(watch: &Watch) -> std::io::Result<Runtime> {
+    let watch = watch.clone();
     let threads = std::thread::available_parallelism().map_or(2, |n| n.get());
     Builder::new_multi_thread()
         .worker_threads(threads.clamp(2, 4))
         .enable_all()
+        .on_thread_start(move || watch.this_thread())
         .build()
 }
 

@@ -12,10 +12,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use rheo_contract::{
-    Case, CaseResult, ClockControl, Harness, HarnessError, Namespace, Opened, Settings, Suite,
-    Verdict,
+    Budget, Case, CaseResult, ClockControl, Harness, HarnessError, Namespace, Opened, Settings,
+    Suite, Verdict,
 };
-use rheo_core::{Backend, Cause, Clock, Error, Gate, Guarantee, Lease, Result, async_trait};
+use rheo_core::{
+    Backend, Cause, Clock, Error, Event, Gate, Guarantee, Lease, ReadOptions, Result, StreamName,
+    async_trait,
+};
 use rheo_ets_like::MemoryBackend;
 
 use crate::defect::{Defect, Real, SECRET, Wrapped};
@@ -56,6 +59,14 @@ impl<D: Defect> Harness for Odd<D> {
 fn judge(harness: impl Harness, which: impl Fn(&Case) -> bool) -> CaseResult {
     let mut settings = Settings::default();
     settings.deadline = Duration::from_millis(500);
+    judge_with(settings, harness, which)
+}
+
+fn judge_with(
+    settings: Settings,
+    harness: impl Harness,
+    which: impl Fn(&Case) -> bool,
+) -> CaseResult {
     let suite = Suite::new(harness, settings).expect("starts");
     let subject = suite.subject().expect("opens");
     let case = Suite::cases()
@@ -181,6 +192,62 @@ fn a_panic_is_a_failure_with_its_text() {
     );
     // What usually breaks the rule is no help with a panic.
     assert!(!reason(&result).contains("usually:"), "{}", reason(&result));
+}
+
+/// A panic of a task that a case spawns is no riddle, and no case that could not be judged.
+#[test]
+fn a_panic_of_a_spawned_task_has_its_place() {
+    struct NoIndexes;
+    #[async_trait]
+    impl Defect for NoIndexes {
+        async fn ensure_indexes(&self, _: &Real) -> Result<()> {
+            panic!("no such index")
+        }
+    }
+    let at_once = |case: &Case| case.full_name().ends_with("made_by_several_at_once");
+    let result = judge(Odd(|| NoIndexes), at_once);
+    assert_eq!(result.verdict, Verdict::Fail);
+    let panicked = "\npanicked: no such index, at rheo-contract/tests/judging.rs:";
+    assert!(reason(&result).contains(panicked), "{}", reason(&result));
+    assert!(!reason(&result).contains("usually:"), "{}", reason(&result));
+}
+
+/// Nobody reads a thousand lines to learn that a read gave nothing.
+#[test]
+fn of_a_large_difference_the_beginning_is_shown() {
+    struct ReadsNothing;
+    #[async_trait]
+    impl Defect for ReadsNothing {
+        async fn read(&self, _: &Real, _: &StreamName, _: &ReadOptions) -> Result<Vec<Event>> {
+            Ok(Vec::new())
+        }
+    }
+    for name in ["a_read_gives_1500_events", "a_read_gives_3_megabytes"] {
+        let of_that_name = |case: &Case| case.full_name().ends_with(name);
+        let result = judge_with(Settings::default(), Odd(|| ReadsNothing), of_that_name);
+        assert_eq!(result.verdict, Verdict::Fail);
+        let (lines, bytes) = (reason(&result).lines().count(), reason(&result).len());
+        assert!(lines < 110 && bytes < 50_000, "{}", reason(&result));
+    }
+}
+
+#[test]
+fn the_command_that_repeats_a_case_has_its_settings() {
+    let repeats = |result: &CaseResult| {
+        let again = reason(result).lines().last().unwrap_or_default();
+        let again = again.strip_prefix("again:    ").expect("it is last");
+        again.to_owned()
+    };
+    let mut settings = Settings::default();
+    (settings.seed, settings.budget) = (7, Budget::Quick);
+    let again = repeats(&judge_with(settings.clone(), Odd(|| Panics), acks));
+    assert!(again.starts_with("RHEO_SEED=7 cargo test -p "), "{again}");
+
+    settings.deadline = Duration::from_secs(40);
+    let races = |case: &Case| case.group() == "races";
+    let again = repeats(&judge_with(settings, Odd(|| Panics), races));
+    let expected = "RHEO_SEED=7 RHEO_BUDGET=quick RHEO_DEADLINE=40 cargo test -p ";
+    assert!(again.starts_with(expected), "{again}");
 }
 
 #[test]

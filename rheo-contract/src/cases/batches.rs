@@ -388,7 +388,7 @@ async fn hundreds_of_leases_settle_in_one_batch(t: Fixture) -> Outcome {
 /// A heartbeat for everything in hand, in whatever order it is held.
 async fn a_batch_of_renewals_gives_the_renewed_leases_in_order(t: Fixture) -> Outcome {
     let group = t.group_with_events(4).await?;
-    let leases = group.fetch_briefly("a", 4).await?;
+    let leases = group.fetch_exactly_briefly("a", 4).await?;
     let shuffled = [2, 0, 3, 1].map(|at: usize| leases[at].clone());
     let hour = Duration::from_secs(3_600);
     let results = t
@@ -461,7 +461,7 @@ async fn a_batch_of_rejects_keeps_the_reason_of_each(t: Fixture) -> Outcome {
 /// In a batch as alone, late is good enough as long as nobody else began.
 async fn expired_leases_settle_in_a_batch_as_well(t: Fixture) -> Outcome {
     let group = t.group_with_events(8).await?;
-    let leases = group.fetch_briefly("a", 8).await?;
+    let leases = group.fetch_exactly_briefly("a", 8).await?;
     t.let_lease_expire(&leases[7]).await;
     for (step, pair) in Step::ALL.iter().zip(leases.chunks(2)) {
         let results = batch(*step, &t.backend, pair).await;

@@ -197,7 +197,7 @@ async fn of_creators_on_two_handles_one_wins(t: Fixture) -> Outcome {
 async fn all<T: 'static>(mut tasks: JoinSet<T>) -> Outcome<Vec<T>> {
     let mut values = Vec::new();
     while let Some(joined) = tasks.join_next().await {
-        values.push(joined.map_err(|error| Failure::Undecided(error.to_string()))?);
+        values.push(joined?);
     }
     Ok(values)
 }

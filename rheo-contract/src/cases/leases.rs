@@ -169,19 +169,19 @@ pub(crate) const CASES: &[Case] = &[
     .sets_the_clock(),
     case!(
         "LSE-5" => reclaiming_gives_a_new_lease_and_the_next_attempt,
-        "the reclaim extends the old claim instead of making a new one"
+        "the reclaim extends the old claim instead of making a new one, or a new one begins at attempt 1 again"
     ),
     case!(
         "LSE-5" => the_same_consumer_reclaims_like_any_other,
-        "a consumer that comes back gets its old lease again"
+        "a consumer that comes back gets its old lease again, or begins at attempt 1"
     ),
     case!(
         "LSE-5" => every_claim_counts_as_an_attempt,
-        "only retries are counted, or only expiries"
+        "attempts are not counted, or only retries, or only expiries"
     ),
     case!(
         "LSE-5" => attempts_are_counted_per_event_and_group,
-        "one counter serves the group, or all the groups of a stream"
+        "attempts are not counted, or one counter serves the group, or all the groups of a stream"
     ),
     case!(
         "LSE-6" => a_renewal_counts_from_now,

@@ -28,7 +28,7 @@ pub(crate) const CASES: &[Case] = &[
     // Sequences and visibility
     case!(
         "LOG-1" => sequences_are_1_2_3,
-        "sequences begin at 0, or come from a generator that leaves gaps"
+        "sequences begin at 0, or come from a generator that leaves gaps; one that comes twice is of an event that was not kept"
     ),
     case!(
         "LOG-1" => each_partition_counts_on_its_own,

@@ -171,7 +171,7 @@ async fn an_expired_claim_still_has_its_receipt(t: Fixture) -> Outcome {
 /// A consumer that lost its lease hears that, and not that its receipt is odd.
 async fn a_stale_lease_with_another_receipt_is_stale(t: Fixture) -> Outcome {
     let group = t.group_with_events(5).await?;
-    let leases = group.fetch_briefly("a", 5).await?;
+    let leases = group.fetch_exactly_briefly("a", 5).await?;
     for (step, lease) in Step::SETTLES.iter().zip(&leases[..3]) {
         step.on(&t.backend, lease).await?;
     }

@@ -582,7 +582,7 @@ async fn a_lease_lost_at_the_last_attempt_becomes_a_dead_letter(t: Fixture) -> O
 /// Slow is not dead: as long as nobody took the event, its holder may finish.
 async fn until_it_is_reclaimed_the_last_lease_settles(t: Fixture) -> Outcome {
     let group = group_of_attempts(&t, 1, 4).await?;
-    let leases = group.fetch_briefly("a", 4).await?;
+    let leases = group.fetch_exactly_briefly("a", 4).await?;
     t.let_lease_expire(&leases[3]).await;
 
     for (step, lease) in Step::ALL.iter().zip(&leases) {
@@ -673,7 +673,7 @@ async fn a_fetch_from_elsewhere_gives_up_on_nothing(t: Fixture) -> Outcome {
 /// A poison event is over, and the lag says so.
 async fn a_lease_lost_at_the_last_attempt_lets_the_frontier_pass(t: Fixture) -> Outcome {
     let group = group_of_attempts(&t, 1, 2).await?;
-    let leases = group.fetch_briefly("a", 2).await?;
+    let leases = group.fetch_exactly_briefly("a", 2).await?;
     expect_eq("the number of leases", leases.len(), 2)?;
     t.backend.ack(&leases[1]).await?;
     t.let_lease_expire(&leases[0]).await;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::case::{Case, case};
-use crate::expect::{Failure, Outcome, expect, expect_eq, expect_error, expect_invalid};
+use crate::expect::{Outcome, expect, expect_eq, expect_error, expect_invalid};
 use crate::fixture::{Fixture, new_event};
 use crate::scene::{P0, P1, Stream, sequences};
 
@@ -327,7 +327,7 @@ async fn of_concurrent_creators_one_wins(t: Fixture) -> Outcome {
     }
     let mut winners = 0;
     while let Some(created) = creators.join_next().await {
-        match created.map_err(|error| Failure::Undecided(error.to_string()))? {
+        match created? {
             Ok(()) => winners += 1,
             lost => drop(expect_error(lost, ErrorKind::AlreadyExists)?),
         }

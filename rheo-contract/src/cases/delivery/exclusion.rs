@@ -33,7 +33,7 @@ pub(super) async fn a_holder_does_not_get_its_own_event_again(t: Fixture) -> Out
 /// Not even when its lease would have expired.
 pub(super) async fn an_acked_event_never_comes_again(t: Fixture) -> Outcome {
     let group = t.group_with_events(3).await?;
-    let leases = group.fetch_briefly("a", 3).await?;
+    let leases = group.fetch_exactly_briefly("a", 3).await?;
     group.ack(&leases).await?;
     t.let_lease_expire(&leases[2]).await;
 

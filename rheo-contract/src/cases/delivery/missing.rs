@@ -31,7 +31,7 @@ pub(super) async fn events_that_come_while_others_are_leased_are_delivered(t: Fi
 /// Done out of order: what is below a done event is as open as before.
 pub(super) async fn an_ack_settles_no_lower_event(t: Fixture) -> Outcome {
     let group = t.group_with_events(4).await?;
-    let lost = group.fetch_briefly("a", 2).await?;
+    let lost = group.fetch_exactly_briefly("a", 2).await?;
     let held = group.fetch_exactly("b", 2).await?;
     t.backend.ack(&held[1]).await?;
     Step::Retry.on(&t.backend, &held[0]).await?;
@@ -81,7 +81,7 @@ pub(super) async fn nothing_is_missed_whatever_happens_to_it(t: Fixture) -> Outc
 /// The answer to a fetch got lost on its way.
 pub(super) async fn a_lease_that_nobody_heard_of_comes_again(t: Fixture) -> Outcome {
     let group = t.group_with_events(3).await?;
-    let unheard = group.fetch_briefly("a", 2).await?;
+    let unheard = group.fetch_exactly_briefly("a", 2).await?;
     t.let_lease_expire(&unheard[1]).await;
 
     let leases = group.expect_claimable("a", &[1, 2, 3]).await?;

@@ -48,7 +48,7 @@ pub(super) async fn each_partition_comes_in_order(t: Fixture) -> Outcome {
 /// Or what failed once would wait for as long as there is anything new.
 pub(super) async fn what_comes_again_goes_before_what_is_new(t: Fixture) -> Outcome {
     let group = t.group_with_events(8).await?;
-    let lost = group.fetch_briefly("a", 3).await?;
+    let lost = group.fetch_exactly_briefly("a", 3).await?;
     let hour = LeaseDuration::new(Duration::from_secs(3_600))?;
     let held = options("a")?.with_lease_duration(hour);
     let held = group.gather(held, 3).await?;

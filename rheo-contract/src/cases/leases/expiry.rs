@@ -37,7 +37,7 @@ pub(super) async fn a_lease_is_reclaimable_at_its_expiry(t: Fixture) -> Outcome 
 /// Work that took too long but that nobody else has begun need not be done again.
 pub(super) async fn an_expired_lease_still_settles(t: Fixture) -> Outcome {
     let group = t.group_with_events(3).await?;
-    let leases = group.fetch_briefly("a", 3).await?;
+    let leases = group.fetch_exactly_briefly("a", 3).await?;
     t.let_lease_expire(&leases[2]).await;
     for (step, lease) in Step::SETTLES.iter().zip(&leases) {
         step.on(&t.backend, lease).await?;
@@ -63,7 +63,7 @@ pub(super) async fn an_expired_lease_can_be_renewed(t: Fixture) -> Outcome {
 /// Three leases expired, one is reclaimed: the other two are as good as before.
 pub(super) async fn an_expired_lease_holds_until_it_is_reclaimed_itself(t: Fixture) -> Outcome {
     let group = t.group_with_events(3).await?;
-    let leases = group.fetch_briefly("a", 3).await?;
+    let leases = group.fetch_exactly_briefly("a", 3).await?;
     t.let_lease_expire(&leases[2]).await;
     let reclaimed = group.fetch_one("b").await?;
 
@@ -151,7 +151,7 @@ pub(super) async fn what_was_settled_late_holds_up_nothing(t: Fixture) -> Outcom
     for step in Step::ALL {
         for in_a_batch in [false, true] {
             let group = t.group_with_events(4).await?;
-            let leases = group.fetch_briefly("a", 4).await?;
+            let leases = group.fetch_exactly_briefly("a", 4).await?;
             last = leases[3].expires_at;
             groups.push((step, in_a_batch, group, leases));
         }
@@ -186,7 +186,7 @@ pub(super) async fn what_was_found_expired_is_leased_when_the_clock_goes_back(
     t: Fixture,
 ) -> Outcome {
     let group = t.group_with_events(3).await?;
-    let leases = group.fetch_briefly("a", 3).await?;
+    let leases = group.fetch_exactly_briefly("a", 3).await?;
     t.let_lease_expire(&leases[2]).await;
     let reclaimed = group.fetch_one("b").await?;
     expect_eq("the sequence", reclaimed.event.sequence.get(), 1)?;
@@ -203,7 +203,7 @@ pub(super) async fn what_was_found_expired_is_leased_when_the_clock_goes_back(
 /// Claimed in one go, renewed one by one: each ends when it was said to, and takes no other along.
 pub(super) async fn leases_of_one_fetch_end_each_on_its_own(t: Fixture) -> Outcome {
     let group = t.group_with_events(4).await?;
-    let leases = group.fetch_briefly("a", 4).await?;
+    let leases = group.fetch_exactly_briefly("a", 4).await?;
     expect_eq("the number of leases", leases.len(), 4)?;
     let hour = LeaseDuration::new(Duration::from_secs(3_600))?;
     t.backend.renew(&leases[1], hour).await?;

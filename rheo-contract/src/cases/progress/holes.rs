@@ -37,7 +37,7 @@ pub(super) async fn a_hole_below_a_thousand_acks_holds_the_frontier(t: Fixture) 
 /// Done late is done: the frontier passes at once, and not with the next fetch.
 pub(super) async fn a_late_settle_fills_its_hole(t: Fixture) -> Outcome {
     let group = t.group_with_events(6).await?;
-    let leases = group.fetch_briefly("a", 6).await?;
+    let leases = group.fetch_exactly_briefly("a", 6).await?;
     expect_eq("the number of leases", leases.len(), 6)?;
     group.ack(&[leases[2].clone(), leases[4].clone()]).await?;
     t.let_lease_expire(&leases[5]).await;

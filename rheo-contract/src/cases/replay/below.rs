@@ -81,7 +81,7 @@ pub(super) async fn chosen_events_below_the_start_are_settled_as_any_other(t: Fi
 /// A consumer that dies with an old event must not keep it, nor die of it for ever.
 pub(super) async fn chosen_events_below_the_start_expire_as_any_other(t: Fixture) -> Outcome {
     let group = all_chosen(&t, 3).await?;
-    let leases = group.fetch_briefly("a", 3).await?;
+    let leases = group.fetch_exactly_briefly("a", 3).await?;
     expect_first_attempts(&leases)?;
     group.expect_current(&leases[0]).await?;
     t.let_lease_expire(&leases[2]).await;

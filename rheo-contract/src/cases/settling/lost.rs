@@ -97,7 +97,7 @@ pub(super) async fn an_empty_fetch_leaves_nothing_used_up_in_any_partition(t: Fi
 /// alone, it is a lease like any other once the clock is put right.
 pub(super) async fn a_clock_that_goes_back_keeps_the_last_lease(t: Fixture) -> Outcome {
     let group = group_of_attempts(&t, 2, 2).await?;
-    let leases = group.fetch_briefly("a", 2).await?;
+    let leases = group.fetch_exactly_briefly("a", 2).await?;
     expect_eq("the number of leases", leases.len(), 2)?;
     let options = rheo_core::RetryOptions::new();
     t.backend.retry(&leases[1], &options).await?;

@@ -93,7 +93,7 @@ pub(super) async fn work_at_any_attempt_is_told(t: Fixture) -> Outcome {
 /// A consumer takes one at a time of what another one left behind.
 pub(super) async fn what_a_fetch_left_is_told(t: Fixture) -> Outcome {
     let group = t.group_with_events(3).await?;
-    let leases = group.fetch_briefly("a", 3).await?;
+    let leases = group.fetch_exactly_briefly("a", 3).await?;
     Step::Retry.on(&t.backend, &leases[0]).await?;
     t.let_lease_expire(&leases[2]).await;
 
