@@ -427,16 +427,16 @@ impl Stage {
         match answer {
             Answer::Appended(appended) => {
                 let given = self.appends(which);
-                return model.appended(stream, given, appended);
+                model.appended(stream, given, appended)
             }
             Answer::Claimed(leases) => {
-                return model.fetched(stream, group, &self.fetch_options()?, now, leases);
+                model.fetched(stream, group, &self.fetch_options()?, now, leases)
             }
             Answer::Settled(settled) => {
                 let Some((leases, how)) = self.settles(which) else {
                     return Ok(());
                 };
-                return settled_as(model, &leases[nth], &how, settled, now);
+                settled_as(model, &leases[nth], &how, settled, now)
             }
             Answer::Done => {
                 let predicted = self.predicted(model, which, nth);
@@ -715,10 +715,10 @@ pub(crate) fn settled_as(
     let predicted = model.settle(lease, how, now);
     let predicted = predicted.map_err(|kind| broken(format!("Err({kind})"), "Ok"))?;
     let mut settled = settled.clone();
-    if let (Settled::Renewed(predicted), Settled::Renewed(renewed)) = (&predicted, &mut settled) {
-        if !model.has_exact_times() {
-            renewed.expires_at = predicted.expires_at;
-        }
+    if let (Settled::Renewed(predicted), Settled::Renewed(renewed)) = (&predicted, &mut settled)
+        && !model.has_exact_times()
+    {
+        renewed.expires_at = predicted.expires_at;
     }
     expect_eq("what settling gives (LSE-6, DLQ-2)", settled, predicted)
 }
