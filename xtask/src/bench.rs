@@ -25,7 +25,10 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         .next();
     let backend = backend.context("no such backend")?;
     let target = backend.bench.context("it has no benchmark")?;
-    let service = backend.needs.start(&options.services)?;
+    let mut services = options.services.clone();
+    // What a write costs on a disk is part of what is measured.
+    services.storage.get_or_insert(services::Storage::Disk);
+    let service = backend.needs.start(&services)?;
     if let Some(service) = &service {
         eprintln!("{}: {}", backend.name, service.told);
     }

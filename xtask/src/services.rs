@@ -20,7 +20,7 @@ use crate::ending;
 use docker::{Container, Engine};
 
 /// How servers for tests are to be had.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[group(id = "services")]
 pub(crate) struct Options {
     /// The only way to get a server; default the first that works, in this order.
@@ -38,6 +38,19 @@ pub(crate) struct Options {
     /// As what a server that is started for Mongo presents itself.
     #[arg(long, value_enum, value_name = "KIND", default_value_t = Handshake::Standalone)]
     mongo_handshake: Handshake,
+    /// Where a program of this machine has its data; default memory, for benchmarks disk.
+    #[arg(long, value_enum, value_name = "WHERE")]
+    pub(crate) storage: Option<Storage>,
+}
+
+/// Where a server has its data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum Storage {
+    /// In /dev/shm where that has room and TMPDIR is not set, else on disk. It outlives a killed server.
+    #[default]
+    Memory,
+    /// In the folder for temporary files.
+    Disk,
 }
 
 /// A way to a server.

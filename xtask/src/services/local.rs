@@ -10,9 +10,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use rustix::fs::statvfs;
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use tempfile::TempDir;
 
+use super::Storage;
 use crate::ending::{self, Stop};
 
 const START_LIMIT: Duration = Duration::from_secs(60);
@@ -51,12 +53,32 @@ struct State {
     folder: Option<TempDir>,
 }
 
+/// A file system in memory, and how much of it a server may need.
+const MEMORY: &str = "/dev/shm";
+const ROOM: u64 = 4 << 30;
+
+/// Where the folders of servers are made.
+fn folders(storage: Storage) -> PathBuf {
+    let has_room = || {
+        statvfs(MEMORY).is_ok_and(|system| system.f_bavail.saturating_mul(system.f_frsize) >= ROOM)
+    };
+    match storage {
+        Storage::Memory if env::var_os("TMPDIR").is_none() && has_room() => MEMORY.into(),
+        _ => env::temp_dir(),
+    }
+}
+
 impl Program {
     /// Makes the folder.
-    pub(crate) fn new(name: &'static str, user: User, stop_by: Signal) -> Result<Arc<Self>> {
+    pub(crate) fn new(
+        name: &'static str,
+        user: User,
+        stop_by: Signal,
+        storage: Storage,
+    ) -> Result<Arc<Self>> {
         let folder = tempfile::Builder::new()
             .prefix(&format!("rheo-{name}-"))
-            .tempdir()?;
+            .tempdir_in(folders(storage))?;
         let user = if geteuid().is_root() {
             user
         } else {
@@ -330,6 +352,7 @@ mod tests {
     use rustix::process::{Signal, test_kill_process};
 
     use super::{Pid, Program, User, how_it_ended, version_in};
+    use crate::services::Storage;
 
     #[test]
     fn versions_are_found() {
@@ -363,7 +386,8 @@ mod tests {
 
     #[test]
     fn a_panic_stops_the_server_and_removes_its_folder() {
-        let program = Program::new("test", User::Same, Signal::TERM).expect("a folder");
+        let program =
+            Program::new("test", User::Same, Signal::TERM, Storage::Disk).expect("a folder");
         program
             .start(Path::new("sleep"), |sleep| {
                 sleep.arg("1000");
@@ -391,7 +415,8 @@ mod tests {
 
     #[test]
     fn a_server_that_ends_at_once_says_why() {
-        let program = Program::new("test", User::Same, Signal::TERM).expect("a folder");
+        let program =
+            Program::new("test", User::Same, Signal::TERM, Storage::Disk).expect("a folder");
         program
             .start(Path::new("sh"), |shell| {
                 shell.args(["-c", "echo no memory >&2; exit 3"]);

@@ -37,12 +37,13 @@ pub(super) fn kind(options: &Options) -> Kind<'_> {
 
 fn local(options: &Options) -> Result<Started> {
     match local::find_on_path("mongod") {
-        Some(mongod) => mongo(&mongod, options.mongo_handshake),
-        None => secantus(&secantusd(options.install)?, options.mongo_handshake),
+        Some(mongod) => mongo(&mongod, options),
+        None => secantus(&secantusd(options.install)?, options),
     }
 }
 
-fn mongo(mongod: &Path, handshake: Handshake) -> Result<Started> {
+fn mongo(mongod: &Path, options: &Options) -> Result<Started> {
+    let (handshake, storage) = (options.mongo_handshake, options.storage.unwrap_or_default());
     // Only its shell can make a replica set.
     let shell = match handshake {
         Handshake::Standalone => None,
@@ -50,7 +51,7 @@ fn mongo(mongod: &Path, handshake: Handshake) -> Result<Started> {
             "a replica set of mongod needs mongosh on PATH: install it, or use the standalone handshake",
         )?),
     };
-    let program = Program::new("mongo", User::Same, Signal::TERM)?;
+    let program = Program::new("mongo", User::Same, Signal::TERM, storage)?;
     let port = local::free_port()?;
     program.start(mongod, |server| {
         server.args(["--bind_ip", "127.0.0.1", "--port", &port.to_string()]);
@@ -76,8 +77,9 @@ fn mongo(mongod: &Path, handshake: Handshake) -> Result<Started> {
     Ok(started(program, port, handshake, &told))
 }
 
-fn secantus(secantusd: &Path, handshake: Handshake) -> Result<Started> {
-    let program = Program::new("secantus", User::Same, Signal::TERM)?;
+fn secantus(secantusd: &Path, options: &Options) -> Result<Started> {
+    let (handshake, storage) = (options.mongo_handshake, options.storage.unwrap_or_default());
+    let program = Program::new("secantus", User::Same, Signal::TERM, storage)?;
     let port = local::free_port()?;
     program.start(secantusd, |server| {
         server.args(["--host", "127.0.0.1", "--port", &port.to_string()]);

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use rustix::process::Signal;
 
 use super::local::{self, Program, User};
-use super::{Kind, Options, Started};
+use super::{Kind, Options, Started, Storage};
 
 /// The official image, of a version that runs are comparable with.
 pub(super) const IMAGE: &str = "postgres:17.6";
@@ -47,7 +47,7 @@ fn local(options: &Options) -> Result<Started> {
              {VARIABLE}"
         ),
     };
-    start(&programs)
+    start(&programs, options.storage.unwrap_or_default())
 }
 
 /// The folder with `initdb` and `postgres`, the newest that there is.
@@ -80,9 +80,9 @@ fn major(version: &str) -> Option<u32> {
         .ok()
 }
 
-fn start(programs: &Path) -> Result<Started> {
+fn start(programs: &Path, storage: Storage) -> Result<Started> {
     // SIGINT is PostgreSQL's fast shutdown: sessions are ended, data is written. It refuses to be root.
-    let program = Program::new("postgres", User::Instead("postgres"), Signal::INT)?;
+    let program = Program::new("postgres", User::Instead("postgres"), Signal::INT, storage)?;
     let data = program.folder().join("data");
     program.prepare(&programs.join("initdb"), |initdb| {
         initdb
