@@ -9,14 +9,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rheo_core::{
-    Backend, Clock, ConsumerId, Error, Event, EventId, FetchOptions, Gate, Guarantee, Lag, Lease,
-    LeaseDuration, ManualClock, NewEvent, OptionalOperation, Partition, ReadOptions, Reason,
-    RetryOptions, Timestamp,
+    Backend, Clock, ConsumerId, Direction, Error, Event, EventId, EventKey, FetchOptions, Gate,
+    Guarantee, JsonObject, Lag, Lease, LeaseDuration, ManualClock, NewEvent, OptionalOperation,
+    OrderBy, Partition, Query, ReadOptions, Reason, RetryOptions, RetryOutcome, Timestamp,
 };
+use serde_json::json;
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
-use crate::expect::Outcome;
+use crate::describe::Brief;
+use crate::expect::{Outcome, expect};
 use crate::fixture::Fixture;
 use crate::recorder::Recorder;
 use crate::scene::{Group, finished};
@@ -27,6 +29,11 @@ const TASKS: usize = 8;
 const STEPS: usize = 6;
 /// Rounds; the clock moves between them.
 const ROUNDS: usize = 8;
+/// How often an event is handed out, in one history after the other: as good as always, so that it is
+/// reclaimed again and again, and twice, so that it dies of it.
+const ATTEMPTS: [u32; 2] = [10_000, 2];
+/// Why events are rejected.
+const REJECTED: &str = "no good";
 
 /// Something that was done, between two ticks of one counter for all tasks: what ended before another
 /// thing started has the lower ticks.
@@ -42,9 +49,11 @@ struct Done {
 #[derive(Debug, Clone)]
 enum What {
     Append(NewEvent, Result<Event, Error>),
-    Fetch(Result<Vec<Lease>, Error>),
-    Settle(Lease, How, Result<(), Error>),
+    Fetch(FetchOptions, Result<Vec<Lease>, Error>),
+    Settle(Lease, How, Result<Settled, Error>),
     Read(Partition, Vec<Event>),
+    /// All pages, one after the other.
+    Query(Query, Vec<Vec<Event>>),
     Lag(Lag),
 }
 
@@ -67,9 +76,28 @@ impl fmt::Display for How {
     }
 }
 
+/// What a settle or a renewal answers.
+#[derive(Debug, Clone)]
+enum Settled {
+    Done,
+    Retried(RetryOutcome),
+    Renewed(Lease),
+}
+
+impl Brief for Settled {
+    fn brief(&self) -> String {
+        match self {
+            Self::Done => String::new(),
+            Self::Retried(outcome) => format!("{outcome:?}"),
+            Self::Renewed(lease) => lease.brief(),
+        }
+    }
+}
+
 /// What the tasks of a history share.
 struct Track {
     group: Group,
+    attempts: u32,
     handles: Vec<Recorder>,
     partitions: u32,
     ticks: AtomicU64,
@@ -79,14 +107,19 @@ struct Track {
 
 /// Plays concurrent histories over one or two handles and checks each; the budget says how many.
 pub(crate) async fn play(t: &Fixture, handles: Vec<Recorder>) -> Outcome {
-    for _ in 0..t.budget().times(4) {
+    for number in 0..t.budget().times(4) {
         t.forget_history();
-        let track = Arc::new(Track::new(t, handles.clone()).await?);
+        let track = Arc::new(Track::new(t, handles.clone(), number).await?);
         for _ in 0..ROUNDS {
             track.round(t).await?;
             track.move_the_clock(t).await;
         }
-        track.check(t, Clocks::Agree).await?;
+        let clocks = if t.sets_the_clock() {
+            Clocks::Agree
+        } else {
+            Clocks::Stores
+        };
+        track.check(t, clocks).await?;
     }
     Ok(())
 }
@@ -96,9 +129,9 @@ pub(crate) async fn play_skewed(t: &Fixture) -> Outcome {
     let clock = Arc::new(ManualClock::new(t.now()));
     let other = t.second_handle_with(Arc::clone(&clock) as Arc<dyn Clock>);
     let handles = vec![t.backend.clone(), other.await?];
-    for _ in 0..t.budget().times(4) {
+    for number in 0..t.budget().times(4) {
         t.forget_history();
-        let track = Arc::new(Track::new(t, handles.clone()).await?);
+        let track = Arc::new(Track::new(t, handles.clone(), number).await?);
         for _ in 0..ROUNDS {
             let off = t.brief().mul_f64(t.random(300) as f64 / 100.0);
             let off_by = if t.random(2) == 0 {
@@ -121,21 +154,26 @@ pub(crate) async fn play_skewed(t: &Fixture) -> Outcome {
 /// Whether all handles went by the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Clocks {
+    /// They did, and the suite knows it exactly.
     Agree,
+    /// They went by the store's, which the suite knows about.
+    Stores,
     /// Leases may end early or late by the difference (DST-1).
     Differ,
 }
 
 impl Track {
-    async fn new(t: &Fixture, handles: Vec<Recorder>) -> Outcome<Self> {
+    async fn new(t: &Fixture, handles: Vec<Recorder>, number: usize) -> Outcome<Self> {
         let partitions = if t.capabilities().guarantees(Guarantee::Partitions) {
             2
         } else {
             1
         };
         let stream = t.stream(partitions).await?;
+        let attempts = ATTEMPTS[number % ATTEMPTS.len()];
         Ok(Self {
-            group: stream.group_of_attempts("billing", 10_000).await?,
+            group: stream.group_of_attempts("billing", attempts).await?,
+            attempts,
             handles,
             partitions,
             ticks: AtomicU64::new(0),
@@ -175,19 +213,20 @@ impl Track {
         let partition = Partition::new(dice.u32(0..self.partitions));
         let started = self.tick();
         let now = t.now();
-        let what = match dice.u32(0..14) {
+        let scans = self.declares(Gate::Guarantee(Guarantee::OrderedRangeScan));
+        let lags = self.declares(Gate::Guarantee(Guarantee::ContiguousFrontier));
+        let what = match dice.u32(0..16) {
             0..3 => {
-                let id = EventId::generate(now);
-                let event = t.new_event().with_id(id).with_partition(partition);
+                let event = event(t, dice)?.with_partition(partition);
                 What::Append(event.clone(), backend.append(stream, event).await)
             }
             3..6 => {
                 let options = FetchOptions::new(ConsumerId::new(format!("task-{task}"))?)
                     .with_limit(dice.u32(1..4))
-                    .with_lease_duration(t.lease_to_race());
+                    .with_lease_duration(duration(t, dice)?);
                 let fetched = backend.fetch(stream, group, &options).await;
                 held(&self.leases).extend(fetched.iter().flatten().cloned());
-                What::Fetch(fetched)
+                What::Fetch(options, fetched)
             }
             6..10 => match self.lease(dice) {
                 None => return Ok(()),
@@ -196,18 +235,39 @@ impl Track {
                     return Ok(());
                 }
             },
-            10..12 => {
+            10..12 if scans => {
+                let query = query(partition, dice);
+                let pages = self.pages(backend, &query).await?;
+                What::Query(query, pages)
+            }
+            12..14 if lags => What::Lag(backend.lag(stream, group).await?),
+            _ => {
                 let options = ReadOptions::new().with_partition(partition);
                 let read = backend.read(stream, &options.with_limit(10_000)).await?;
                 What::Read(partition, read)
             }
-            _ if self.declares(Gate::Guarantee(Guarantee::ContiguousFrontier)) => {
-                What::Lag(backend.lag(stream, group).await?)
-            }
-            _ => return Ok(()),
         };
         self.note(started, now, what);
         Ok(())
+    }
+
+    /// What a query gives, page by page.
+    async fn pages(&self, backend: &Recorder, query: &Query) -> Outcome<Vec<Vec<Event>>> {
+        const MOST: usize = TASKS * STEPS * ROUNDS;
+        let (mut query, mut pages) = (query.clone(), Vec::new());
+        loop {
+            let page = backend.query(&self.group.stream.name, &query).await?;
+            pages.push(page.events);
+            match page.next {
+                Some(next) => query = query.with_cursor(next),
+                None => return Ok(pages),
+            }
+            expect(
+                pages.len() < MOST,
+                "paging to come to an end (QRY-3)",
+                format_args!("{MOST} pages with a next one"),
+            )?;
+        }
     }
 
     async fn settle_one(&self, t: &Fixture, task: usize, dice: &mut fastrand::Rng, lease: Lease) {
@@ -273,7 +333,13 @@ impl Track {
         for at in 0..self.partitions {
             log.push(self.group.stream.read(Partition::new(at)).await?);
         }
-        let exact_lag = if self.declares(Gate::Guarantee(Guarantee::ContiguousFrontier)) {
+        let rest = if t.sets_the_clock() {
+            t.pass(Duration::from_secs(3_600)).await;
+            Some(self.group.fetch_all("the rest").await?)
+        } else {
+            None
+        };
+        let lag = if self.declares(Gate::Guarantee(Guarantee::ContiguousFrontier)) {
             Some(self.group.lag().await?)
         } else {
             None
@@ -283,23 +349,23 @@ impl Track {
         } else {
             None
         };
-        let mut rest = Vec::new();
-        if t.sets_the_clock() {
-            t.pass(Duration::from_secs(3_600)).await;
-            rest = self.group.fetch_all("the rest").await?;
-        }
-        let done = std::mem::take(&mut *held(&self.done));
-        let history = check::History::new(done, log, clocks);
-        let result = history.check(
-            exact_lag.as_ref(),
-            dead.as_deref(),
-            &rest,
-            t.sets_the_clock(),
-        );
-        result.map_err(|anomaly| {
+        let mut done = std::mem::take(&mut *held(&self.done));
+        done.sort_by_key(|done| done.started);
+        let history = check::History {
+            stream: self.group.stream.name.clone(),
+            group: self.group.name.clone(),
+            attempts: self.attempts,
+            clocks,
+            done,
+            log,
+            rest,
+            lag,
+            dead,
+        };
+        history.check().map_err(|anomaly| {
             t.forget_history();
             history.note(t, &anomaly.about);
-            anomaly.failure
+            anomaly.failure()
         })
     }
 
@@ -312,12 +378,57 @@ impl Track {
     }
 }
 
-async fn settle(backend: &Recorder, lease: &Lease, how: How) -> Result<(), Error> {
+/// An event that has something of its own in all that an append may be given.
+fn event(t: &Fixture, dice: &mut fastrand::Rng) -> Outcome<NewEvent> {
+    let mut event = t.new_event().with_id(EventId::generate(t.now()));
+    if dice.bool() {
+        event = event.with_key(EventKey::new(format!("key-{}", t.number()))?);
+    }
+    if dice.bool() {
+        event = event.with_metadata(JsonObject::metadata(json!({ "trace": t.number() }))?);
+    }
+    Ok(event)
+}
+
+/// For how long a fetch claims: one in four for longer.
+fn duration(t: &Fixture, dice: &mut fastrand::Rng) -> Outcome<LeaseDuration> {
+    let usual = t.lease_to_race();
+    match dice.u32(0..4) {
+        0 => Ok(LeaseDuration::new(usual.as_duration().mul_f64(1.5))?),
+        _ => Ok(usual),
+    }
+}
+
+/// Of one partition or of all of them, in any order, in a few pages or in one.
+fn query(partition: Partition, dice: &mut fastrand::Rng) -> Query {
+    let mut query = Query::new().with_limit(if dice.bool() { 16 } else { 10_000 });
+    if dice.bool() {
+        query = query.with_partition(partition);
+    }
+    if dice.u32(0..4) == 0 {
+        query = query.with_order_by(OrderBy::Timestamp);
+    }
+    if dice.bool() {
+        query = query.with_direction(Direction::Descending);
+    }
+    query
+}
+
+async fn settle(backend: &Recorder, lease: &Lease, how: How) -> Result<Settled, Error> {
     match how {
-        How::Ack => backend.ack(lease).await,
-        How::Reject => backend.reject(lease, &Reason::new("no good")).await,
-        How::Retry => backend.retry(lease, &RetryOptions::new()).await.map(drop),
-        How::Renew(duration) => backend.renew(lease, duration).await.map(drop),
+        How::Ack => backend.ack(lease).await.map(|()| Settled::Done),
+        How::Reject => {
+            let rejected = backend.reject(lease, &Reason::new(REJECTED)).await;
+            rejected.map(|()| Settled::Done)
+        }
+        How::Retry => {
+            let retried = backend.retry(lease, &RetryOptions::new()).await;
+            retried.map(Settled::Retried)
+        }
+        How::Renew(duration) => {
+            let renewed = backend.renew(lease, duration).await;
+            renewed.map(Settled::Renewed)
+        }
     }
 }
 
