@@ -4,6 +4,8 @@
 //! `RHEO_PROOF_RUNS=20` makes more runs than the usual few; `RHEO_PROOF_SHOW=1` prints the rates,
 //! with a reason.
 
+mod answers;
+mod attempts;
 mod cancellation;
 mod faults;
 mod histories;
@@ -30,6 +32,8 @@ const MISSES: u64 = 1;
 const GROUPS: &[&[Faulty]] = &[
     histories::FAULTY,
     races::FAULTY,
+    answers::FAULTY,
+    attempts::FAULTY,
     cancellation::FAULTY,
     faults::FAULTY,
 ];

@@ -1,5 +1,6 @@
 //! Correct backends that use the freedom the rules leave: all of them must be certified.
 
+mod answering;
 mod checking;
 mod declaring;
 mod delivering;
@@ -39,6 +40,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static dyn Variant> {
         &SkewedStoreTime("StoreTimeTwoSecondsEarly", 2_000_000),
     ];
     let others = [
+        answering::ALL,
         checking::ALL,
         declaring::ALL,
         delivering::ALL,

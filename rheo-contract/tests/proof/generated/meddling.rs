@@ -1,10 +1,12 @@
 //! Ways to do in a store what no backend may do.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rheo_core::{
-    Event, FetchOptions, Lease, LeaseDuration, Partitions, Replay, Result, RetryOptions, StreamName,
+    Event, EventId, FetchOptions, Lease, LeaseDuration, NewEvent, Partition, Partitions,
+    ReadOptions, Replay, Result, RetryOptions, StreamName,
 };
 use tokio::task::yield_now;
 
@@ -99,6 +101,14 @@ impl<T: Clone + PartialEq> UnderWay<T> {
     pub(crate) fn has(&self, thing: &T) -> bool {
         held(&self.0).contains(thing)
     }
+
+    pub(crate) fn is_any(&self) -> bool {
+        !held(&self.0).is_empty()
+    }
+
+    pub(crate) fn all(&self) -> Vec<T> {
+        held(&self.0).clone()
+    }
 }
 
 /// Ends what is under way.
@@ -116,14 +126,49 @@ impl<T: PartialEq> Drop for Guard<T> {
 /// Whether anything is there in a stream's partitions, by partition.
 pub(crate) async fn first_events(real: &Real, stream: &StreamName) -> Vec<Option<Event>> {
     let mut first = Vec::new();
-    for partition in (0..).map(rheo_core::Partition::new) {
-        let options = rheo_core::ReadOptions::new()
-            .with_partition(partition)
-            .with_limit(1);
+    for partition in (0..).map(Partition::new) {
+        let options = ReadOptions::new().with_partition(partition).with_limit(1);
         match real.store.read(stream, &options).await {
             Ok(mut events) => first.push(events.pop()),
             Err(_) => break,
         }
     }
     first
+}
+
+/// How long an append takes: every other one is overtaken.
+pub(crate) fn slowness(appends: &AtomicUsize) -> usize {
+    const LONG: usize = 24;
+    appends.fetch_add(1, Ordering::Relaxed) % 2 * LONG
+}
+
+/// Events whose appends are under way, by the ids that they were given.
+pub(crate) type OpenAppends = UnderWay<EventId>;
+
+/// Appends, which is under way for some pauses more.
+pub(crate) async fn append_openly(
+    real: &Real,
+    stream: &StreamName,
+    events: Vec<NewEvent>,
+    pauses: usize,
+) -> Result<Vec<Event>> {
+    let open = real.beside.of::<OpenAppends>();
+    let ids = events.iter().filter_map(|event| event.id);
+    let _open: Vec<_> = ids.map(|id| open.begin(id)).collect();
+    let events = real.backend.append_batch(stream, events).await;
+    pause(pauses).await;
+    events
+}
+
+/// All events of a stream as they are in the store, by partition, then sequence.
+pub(crate) async fn stored_log(real: &Real, stream: &StreamName) -> Vec<Event> {
+    let mut events = Vec::new();
+    for partition in (0..).map(Partition::new) {
+        let options = ReadOptions::new().with_partition(partition);
+        match real.store.read(stream, &options.with_limit(u32::MAX)).await {
+            Ok(read) => events.extend(read),
+            Err(_) => break,
+        }
+    }
+    events
 }

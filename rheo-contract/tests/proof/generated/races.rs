@@ -1,6 +1,6 @@
 //! Defects that show only when calls overlap: something is read, decided and written in steps.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 
 use rheo_core::{Error, EventId, Lease, RetryOutcome, Sequence, StreamName};
 
@@ -8,7 +8,8 @@ use crate::book::held;
 use crate::defect::Real;
 use crate::faulty::{Faulty, faulty};
 use crate::generated::meddling::{
-    UnderWay, claimed_again, first_events, lose, pause, reopen, taken_over,
+    OpenAppends, UnderWay, append_openly, claimed_again, first_events, lose, reopen, slowness,
+    taken_over,
 };
 use crate::generated::spoils::spoils;
 use crate::journal::{Entry, What};
@@ -153,25 +154,12 @@ spoils! { ReaperActsOnASnapshot {
     }
 } }
 
-/// How long an append takes: every other one is overtaken.
-fn slowness(appends: &AtomicUsize) -> usize {
-    const LONG: usize = 24;
-    appends.fetch_add(1, Ordering::Relaxed) % 2 * LONG
-}
-
-/// Events whose appends are under way, by the ids that they were given.
-type OpenAppends = UnderWay<EventId>;
-
 #[derive(Default)]
 struct SequencesShowUpOutOfOrder(AtomicUsize);
 
 spoils! { SequencesShowUpOutOfOrder {
     append_batch(self, real, stream, events) {
-        let open = real.beside.of::<OpenAppends>();
-        let _open: Vec<_> = events.iter().filter_map(|event| event.id).map(|id| open.begin(id)).collect();
-        let events = real.backend.append_batch(stream, events).await;
-        pause(slowness(&self.0)).await;
-        events
+        append_openly(real, stream, events, slowness(&self.0)).await
     }
     read(self, real, stream, options) {
         let mut events = real.backend.read(stream, options).await?;
@@ -188,11 +176,7 @@ struct ReadsEndBeforeOpenAppends(AtomicUsize);
 
 spoils! { ReadsEndBeforeOpenAppends {
     append_batch(self, real, stream, events) {
-        let open = real.beside.of::<OpenAppends>();
-        let _open: Vec<_> = events.iter().filter_map(|event| event.id).map(|id| open.begin(id)).collect();
-        let events = real.backend.append_batch(stream, events).await;
-        pause(slowness(&self.0)).await;
-        events
+        append_openly(real, stream, events, slowness(&self.0)).await
     }
     read(self, real, stream, options) {
         let mut events = real.backend.read(stream, options).await?;
@@ -208,11 +192,7 @@ struct GroupsPassOpenAppends;
 
 spoils! { GroupsPassOpenAppends {
     append_batch(self, real, stream, events) {
-        let open = real.beside.of::<OpenAppends>();
-        let _open: Vec<_> = events.iter().filter_map(|event| event.id).map(|id| open.begin(id)).collect();
-        let events = real.backend.append_batch(stream, events).await;
-        pause(6).await;
-        events
+        append_openly(real, stream, events, 6).await
     }
     fetch(self, real, stream, group, options) {
         let leases = real.backend.fetch(stream, group, options).await?;
