@@ -362,11 +362,12 @@ impl Track {
             lag,
             dead,
         };
-        history.check().map_err(|anomaly| {
-            t.forget_history();
-            history.note(t, &anomaly.about);
-            anomaly.failure()
-        })
+        let Some(anomaly) = history.first_anomaly() else {
+            return Ok(());
+        };
+        t.forget_history();
+        history.note(t, &anomaly.about);
+        Err(anomaly.failure())
     }
 
     fn tick(&self) -> u64 {

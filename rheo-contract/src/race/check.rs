@@ -199,7 +199,7 @@ impl Claim<'_> {
 
 impl History {
     /// The anomaly whose operation began first: others may be its consequences.
-    pub(super) fn check(&self) -> Result<(), Anomaly> {
+    pub(super) fn first_anomaly(&self) -> Option<Anomaly> {
         let mut found = Vec::new();
         self.check_appends(&mut found);
         self.check_log(&mut found);
@@ -215,10 +215,8 @@ impl History {
         self.check_end(&claims, &mut found);
         let others = found.len().saturating_sub(1);
         let began = |anomaly: &Anomaly| anomaly.about.by.unwrap_or(u64::MAX);
-        match found.into_iter().min_by_key(began) {
-            None => Ok(()),
-            Some(first) => Err(Anomaly { others, ..first }),
-        }
+        let first = found.into_iter().min_by_key(began)?;
+        Some(Anomaly { others, ..first })
     }
 
     /// Writes the history of the case anew: what was done, in order of its start, with its ticks, but
