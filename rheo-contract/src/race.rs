@@ -30,8 +30,9 @@ const STEPS: usize = 6;
 /// Rounds; the clock moves between them.
 const ROUNDS: usize = 8;
 /// How often an event is handed out, in one history after the other: as good as always, so that it is
-/// reclaimed again and again, and twice, so that it dies of it.
-const ATTEMPTS: [u32; 2] = [10_000, 2];
+/// reclaimed again and again, or twice, so that it dies of it.
+const ATTEMPTS: [u32; 2] = [MANY, 2];
+const MANY: u32 = 10_000;
 /// Why events are rejected.
 const REJECTED: &str = "no good";
 
@@ -223,7 +224,7 @@ impl Track {
             3..6 => {
                 let options = FetchOptions::new(ConsumerId::new(format!("task-{task}"))?)
                     .with_limit(dice.u32(1..4))
-                    .with_lease_duration(duration(t, dice)?);
+                    .with_lease_duration(self.duration(t, dice)?);
                 let fetched = backend.fetch(stream, group, &options).await;
                 held(&self.leases).extend(fetched.iter().flatten().cloned());
                 What::Fetch(options, fetched)
@@ -314,6 +315,16 @@ impl Track {
         }
     }
 
+    /// For how long a fetch claims: always the same where leases race for their end again and again, else
+    /// sometimes for longer.
+    fn duration(&self, t: &Fixture, dice: &mut fastrand::Rng) -> Outcome<LeaseDuration> {
+        let usual = t.lease_to_race();
+        if self.attempts == MANY || dice.u32(0..4) > 0 {
+            return Ok(usual);
+        }
+        Ok(LeaseDuration::new(usual.as_duration().mul_f64(1.5))?)
+    }
+
     /// To the very end of some lease, where the clock can be set: then it may be acked, renewed and
     /// reclaimed at the same moment.
     async fn move_the_clock(&self, t: &Fixture) {
@@ -389,15 +400,6 @@ fn event(t: &Fixture, dice: &mut fastrand::Rng) -> Outcome<NewEvent> {
         event = event.with_metadata(JsonObject::metadata(json!({ "trace": t.number() }))?);
     }
     Ok(event)
-}
-
-/// For how long a fetch claims: one in four for longer.
-fn duration(t: &Fixture, dice: &mut fastrand::Rng) -> Outcome<LeaseDuration> {
-    let usual = t.lease_to_race();
-    match dice.u32(0..4) {
-        0 => Ok(LeaseDuration::new(usual.as_duration().mul_f64(1.5))?),
-        _ => Ok(usual),
-    }
 }
 
 /// Of one partition or of all of them, in any order, in a few pages or in one.

@@ -36,7 +36,7 @@ pub(crate) const FAULTY: &[Faulty] = &[
         kills: ["races::DLV-7::concurrent_histories_of_one_handle_have_no_anomaly"],
     },
     faulty! {
-        LastRetriesAmongOthersAreToldAsRetried: "a retry at the last attempt that overlaps another one answers that the event comes again",
+        LastRetriesAmongOthersAreToldAsRetried: "a retry at the last attempt that overlaps another one, or a fetch, answers that the event comes again",
         says: "retry that answers something else (DLQ-2)",
         kills: ["races::DLV-7::concurrent_histories_of_one_handle_have_no_anomaly"],
     },
@@ -171,10 +171,14 @@ spoils! { OverlappingReapersBlameARetry {
 struct LastRetriesAmongOthersAreToldAsRetried;
 
 spoils! { LastRetriesAmongOthersAreToldAsRetried {
+    fetch(self, real, stream, group, options) {
+        let _fetching = real.beside.of::<UnderWay<ConsumerId>>().begin(options.consumer.clone());
+        real.backend.fetch(stream, group, options).await
+    }
     retry(self, real, lease, options) {
-        let retrying = real.beside.of::<UnderWay<LeaseId>>();
-        let overlaps = retrying.is_any();
-        let _retrying = retrying.begin(lease.lease_id.clone());
+        let under_way = real.beside.of::<UnderWay<ConsumerId>>();
+        let overlaps = under_way.is_any();
+        let _retrying = under_way.begin(lease.consumer.clone());
         let outcome = real.backend.retry(lease, options).await?;
         Ok(if overlaps { RetryOutcome::Retrying } else { outcome })
     }

@@ -27,17 +27,21 @@ fn from_its_partition(lease: &Lease) -> FetchOptions {
         .with_partitions(Partitions::only([lease.event.partition]))
 }
 
-/// Takes a current claim away from its holder: claims until its event is among the claims.
+/// Takes a current claim away from its holder, for a fetch: claims until its event is the last claimed. One
+/// at the last attempt stays.
 pub(crate) async fn taken_over(
     real: &Real,
     lease: &Lease,
-    duration: LeaseDuration,
+    options: &FetchOptions,
 ) -> Result<Vec<Lease>> {
     let (stream, group) = (&lease.event.stream, &lease.group);
+    let info = real.store.group_info(stream, group).await?;
+    if lease.attempt >= info.max_attempts.get() {
+        return Ok(Vec::new());
+    }
     real.store.retry(lease, &RetryOptions::new()).await?;
-    let options = from_its_partition(lease)
-        .with_limit(1)
-        .with_lease_duration(duration);
+    let from = Partitions::only([lease.event.partition]);
+    let options = options.clone().with_limit(1).with_partitions(from);
     let mut taken = Vec::new();
     loop {
         let claimed = real.store.fetch(stream, group, &options).await?;
@@ -50,6 +54,20 @@ pub(crate) async fn taken_over(
             return Ok(taken);
         }
     }
+}
+
+/// What was taken over, and what was fetched besides, as far as the limit goes and in order.
+pub(crate) fn in_one_answer(
+    taken: Vec<Lease>,
+    fetched: Vec<Lease>,
+    options: &FetchOptions,
+) -> Vec<Lease> {
+    let is_taken = |lease: &Lease| taken.iter().any(|t| t.event.id == lease.event.id);
+    let others: Vec<Lease> = fetched.into_iter().filter(|l| !is_taken(l)).collect();
+    let mut leases: Vec<Lease> = taken.into_iter().rev().chain(others).collect();
+    leases.truncate(options.limit as usize);
+    leases.sort_by_key(|lease| (lease.event.partition, lease.event.sequence));
+    leases
 }
 
 /// Claims an event that was reopened, if it still is open; what else that claims is given back as new.

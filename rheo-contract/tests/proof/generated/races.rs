@@ -8,8 +8,8 @@ use crate::book::held;
 use crate::defect::Real;
 use crate::faulty::{Faulty, faulty};
 use crate::generated::meddling::{
-    OpenAppends, UnderWay, append_openly, claimed_again, first_events, lose, reopen, slowness,
-    taken_over,
+    OpenAppends, UnderWay, append_openly, claimed_again, first_events, in_one_answer, lose, reopen,
+    slowness, taken_over,
 };
 use crate::generated::spoils::spoils;
 use crate::journal::{Entry, What};
@@ -88,7 +88,7 @@ pub(crate) const FAULTY: &[Faulty] = &[
     },
     faulty! {
         LeasesOfTheFutureAreDropped: "a fetch takes another handle's lease that began in the future for rubbish, and its event with it",
-        says: "current lease refused (LSE-2)",
+        says: "DST-1 (MUST)",
         kills: ["races::DST-1::concurrent_histories_of_skewed_clocks_lose_nothing"],
     },
 ];
@@ -102,7 +102,9 @@ spoils! { ReclaimIsReadThenWritten {
         let mut leases = real.backend.fetch(stream, group, options).await?;
         for claim in reclaimed_by_others(&real.journal.since(mark), &leases) {
             if claim.handle == real.handle && options.partitions.contains(claim.lease.event.partition) {
-                leases.extend(taken_over(real, &claim.lease, options.lease_duration).await.unwrap_or_default());
+                let taken = taken_over(real, &claim.lease, options).await.unwrap_or_default();
+                leases = in_one_answer(taken, leases, options);
+                break;
             }
         }
         Ok(leases)
@@ -118,7 +120,9 @@ spoils! { ReclaimLocksItsHandleAlone {
         let mut leases = real.backend.fetch(stream, group, options).await?;
         for claim in reclaimed_by_others(&real.journal.since(mark), &leases) {
             if claim.handle != real.handle && options.partitions.contains(claim.lease.event.partition) {
-                leases.extend(taken_over(real, &claim.lease, options.lease_duration).await.unwrap_or_default());
+                let taken = taken_over(real, &claim.lease, options).await.unwrap_or_default();
+                leases = in_one_answer(taken, leases, options);
+                break;
             }
         }
         Ok(leases)
@@ -147,7 +151,9 @@ spoils! { ReaperActsOnASnapshot {
         let mut leases = real.backend.fetch(stream, group, options).await?;
         for renewed in real.journal.since(mark).iter().filter(|entry| entry.what == What::Renewed) {
             if expired.iter().any(|lease| lease.lease_id == renewed.lease.lease_id) {
-                leases.extend(taken_over(real, &renewed.lease, options.lease_duration).await.unwrap_or_default());
+                let taken = taken_over(real, &renewed.lease, options).await.unwrap_or_default();
+                leases = in_one_answer(taken, leases, options);
+                break;
             }
         }
         Ok(leases)
@@ -326,7 +332,8 @@ spoils! { OverlappingFetchesCountTwice {
         let mut leases = real.backend.fetch(stream, group, options).await?;
         if let Some(at) = leases.iter().position(|lease| overlaps && lease.attempt > 1) {
             let lease = leases.remove(at);
-            leases.extend(taken_over(real, &lease, options.lease_duration).await.unwrap_or_default());
+            let taken = taken_over(real, &lease, options).await.unwrap_or_default();
+                leases = in_one_answer(taken, leases, options);
         }
         Ok(leases)
     }
