@@ -31,7 +31,9 @@ const STEPS: usize = 6;
 const ROUNDS: usize = 8;
 /// How often an event is handed out, in one history after the other: as good as always, so that it is
 /// reclaimed again and again, or twice, so that it dies of it.
-const ATTEMPTS: [u32; 2] = [MANY, 2];
+const ATTEMPTS: [u32; 3] = [MANY, 2, MANY];
+/// How many histories a case plays.
+const HISTORIES: usize = 6;
 const MANY: u32 = 10_000;
 /// Why events are rejected.
 const REJECTED: &str = "no good";
@@ -108,7 +110,7 @@ struct Track {
 
 /// Plays concurrent histories over one or two handles and checks each; the budget says how many.
 pub(crate) async fn play(t: &Fixture, handles: Vec<Recorder>) -> Outcome {
-    for number in 0..t.budget().times(4) {
+    for number in 0..t.budget().times(HISTORIES) {
         t.forget_history();
         let track = Arc::new(Track::new(t, handles.clone(), number).await?);
         for _ in 0..ROUNDS {
@@ -130,7 +132,7 @@ pub(crate) async fn play_skewed(t: &Fixture) -> Outcome {
     let clock = Arc::new(ManualClock::new(t.now()));
     let other = t.second_handle_with(Arc::clone(&clock) as Arc<dyn Clock>);
     let handles = vec![t.backend.clone(), other.await?];
-    for number in 0..t.budget().times(4) {
+    for number in 0..t.budget().times(HISTORIES) {
         t.forget_history();
         let track = Arc::new(Track::new(t, handles.clone(), number).await?);
         for _ in 0..ROUNDS {

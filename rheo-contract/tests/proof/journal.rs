@@ -102,6 +102,18 @@ impl Journal {
         last.filter(is_current).map(|entry| entry.lease).collect()
     }
 
+    /// Whether a lease is the current claim of its event, expired or not.
+    pub(crate) fn is_current(&self, lease: &Lease) -> bool {
+        let (entries, place) = (held(&self.0), place_of(lease));
+        let last = entries
+            .iter()
+            .rfind(|entry| place_of(&entry.lease) == place);
+        last.is_some_and(|entry| {
+            let is_claim = matches!(entry.what, What::Claimed | What::Renewed);
+            is_claim && entry.lease.lease_id == lease.lease_id
+        })
+    }
+
     /// What a replay reopens of what was ever claimed.
     pub(crate) fn reopened_by(
         &self,

@@ -223,8 +223,7 @@ struct FrontierMovesBeforeTheAck;
 spoils! { FrontierMovesBeforeTheAck {
     ack(self, real, lease) {
         let counted = real.beside.of::<Counted>();
-        let is_current = real.journal.current(&lease.event.stream, &lease.group).iter().any(|l| l.lease_id == lease.lease_id);
-        if is_current {
+        if real.journal.is_current(lease) {
             held(&counted).push(place_of(lease));
         }
         let acked = real.backend.ack(lease).await;
