@@ -110,7 +110,9 @@ pub trait Harness: Send + Sync + 'static {
     /// The handle has the default operation timeout, as all that are opened for the suite: the cases
     /// give each operation 5 s and some room (ERR-4), and do not ask what was configured. A shorter one
     /// is fine as well, and saves time: every frozen operation lasts as long as its timeout.
-    /// It should have few connections, two say, so that what a fault costs it adds up.
+    /// It should have few connections, two say, so that what a fault costs it adds up. It works on the same
+    /// streams and groups as the handle of the case: a backend without `distributed` has no use for it
+    /// unless that can be.
     async fn open_faulty(&self, namespace: &Namespace, clock: Arc<dyn Clock>) -> OpenedFaulty {
         let proxy = Proxy::to(self.store_address().await?).await?;
         let backend = self.open_via(namespace, clock, proxy.address()).await?;

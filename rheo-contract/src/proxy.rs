@@ -154,7 +154,7 @@ impl FaultInjector for Proxy {
     }
 
     async fn heal(&self) {
-        let was_frozen = self.shared.frozen.send_replace(false);
+        let was_frozen = *self.shared.frozen.borrow();
         let struck = self.shared.plan().struck;
         *self.shared.plan() = Plan {
             struck,
@@ -163,6 +163,7 @@ impl FaultInjector for Proxy {
         if was_frozen {
             // What was held back while it was frozen is lost, as after a failover.
             self.shared.end_connections();
+            self.shared.frozen.send_replace(false);
         }
         self.shared.release().await;
     }
@@ -232,16 +233,22 @@ impl Shared {
 }
 
 async fn accept(listener: TcpListener, shared: Arc<Shared>) {
-    while let Ok((client, _)) = listener.accept().await {
+    loop {
+        let Ok((client, _)) = listener.accept().await else {
+            // No file is free, say: one may be soon.
+            tokio::time::sleep(PAUSE).await;
+            continue;
+        };
+        // Before it is looked whether it is refused: what begins to be refused then ends it.
+        let era = shared.era.subscribe();
         if !shared.plan().refusing {
-            tokio::spawn(forward(client, Arc::clone(&shared)));
+            tokio::spawn(forward(client, Arc::clone(&shared), era));
         }
     }
 }
 
 /// One connection; it ends with its era, or when either side or a fault ends it.
-async fn forward(client: TcpStream, shared: Arc<Shared>) {
-    let mut era = shared.era.subscribe();
+async fn forward(client: TcpStream, shared: Arc<Shared>, mut era: watch::Receiver<u64>) {
     let Ok(store) = TcpStream::connect(shared.store).await else {
         return;
     };
@@ -251,6 +258,7 @@ async fn forward(client: TcpStream, shared: Arc<Shared>) {
     let reply = watch::Sender::new(None);
     let replies = reply.subscribe();
     tokio::select! {
+        biased;
         _ = era.changed() => {}
         _ = requests(from_client, to_store, reply, &shared) => {}
         _ = answers(from_store, to_client, replies, &shared) => {}

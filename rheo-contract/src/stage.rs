@@ -35,13 +35,38 @@ pub(crate) struct Stage {
     pub(crate) stream: StreamName,
     pub(crate) group: GroupName,
     pub(crate) model: Model,
-    /// Of sequences 1 to 4 of the first partition; the first two are current.
+    /// Of sequences 1 to 4 of the first partition; the first two are current, and the second may have been
+    /// renewed.
     leases: Vec<Lease>,
     to_append: Vec<NewEvent>,
     to_replay: Replay,
     /// From where the fetch that is interrupted claims.
     to_fetch: Partition,
     new_stream: StreamName,
+}
+
+/// What differs from stage to stage.
+struct Kind {
+    /// The second lease was renewed.
+    renews: bool,
+    /// In the second partition leases have expired.
+    is_worn: bool,
+    /// A replay is of chosen events, and not after a sequence.
+    replays_events: bool,
+    /// The events to append have ids.
+    has_ids: bool,
+}
+
+impl Kind {
+    fn at_random(t: &Fixture) -> Self {
+        let coin = || t.random(2) == 0;
+        Self {
+            renews: coin(),
+            is_worn: coin(),
+            replays_events: coin(),
+            has_ids: coin(),
+        }
+    }
 }
 
 /// An operation that is interrupted.
@@ -141,13 +166,13 @@ impl Stage {
     /// So many stages at once, each in a strand of its own.
     ///
     /// Two partitions where there can be: in the first 1 and 2 are leased, 3 is acked, 4 is a dead
-    /// letter and 5 and 6 are open; in the second all are open, or, where the clock can be set, on
-    /// every other stage 1 and 2 have expired, 2 and 3 are at their last attempt, 4 and 5 are open, and the
+    /// letter and 5 and 6 are open; in the second all are open, or, where the clock can be set, at random
+    /// 1 and 2 have expired, 2 and 3 are at their last attempt, 4 and 5 are open, and the
     /// fetch that is interrupted claims there.
     pub(crate) async fn make(t: &Fixture, count: usize) -> Outcome<Vec<Self>> {
         let stages = (0..count).map(|_| {
-            let (t, worn) = (t.clone(), t.random(2) == 0);
-            async move { Self::new(&t, worn).await }
+            let (t, kind) = (t.clone(), Kind::at_random(t));
+            async move { Self::new(&t, kind).await }
         });
         let stages = t.strands(stages).await?;
         if t.sets_the_clock() {
@@ -156,7 +181,7 @@ impl Stage {
         Ok(stages)
     }
 
-    async fn new(t: &Fixture, worn: bool) -> Outcome<Self> {
+    async fn new(t: &Fixture, kind: Kind) -> Outcome<Self> {
         let partitions = if t.capabilities().guarantees(Guarantee::Partitions) {
             2
         } else {
@@ -171,9 +196,12 @@ impl Stage {
         agreed(model.create_group(&stream.name, &group.name, &options))?;
         let to_append = (0..4_u32)
             .map(|at| {
-                let id = EventId::generate(t.now());
                 let partition = Partition::new(at % partitions);
-                t.new_event().with_id(id).with_partition(partition)
+                let event = t.new_event().with_partition(partition);
+                match kind.has_ids {
+                    true => event.with_id(EventId::generate(t.now())),
+                    false => event,
+                }
             })
             .collect();
         let mut stage = Self {
@@ -194,16 +222,16 @@ impl Stage {
         stage
             .settle(&rejected, &Settle::Reject(Reason::new("broken")))
             .await?;
-        if t.random(2) == 0 {
+        if kind.renews {
             let second = stage.leases[1].clone();
             let renewal = Settle::Renew(LeaseDuration::default());
             stage.settle(&second, &renewal).await?;
         }
-        if worn && partitions > 1 && t.sets_the_clock() {
+        if kind.is_worn && partitions > 1 && t.sets_the_clock() {
             stage.wear().await?;
             stage.to_fetch = P1;
         }
-        if t.random(2) == 0 {
+        if kind.replays_events {
             let log = &stage.model.streams[&stage.stream].log;
             let chosen = log[0][2..4]
                 .iter()
@@ -605,9 +633,14 @@ impl Stage {
         };
         let mut appended = Vec::new();
         for (given, (partition, sequence)) in events.iter().zip(places) {
-            let id = given.id.unwrap_or_else(|| self.t.unknown_id());
+            let is_known = given.id.is_some() && self.t.sets_the_clock();
+            let there = match is_known {
+                true => None,
+                false => self.stored(partition, sequence).await,
+            };
+            let id = given.id.or(there.as_ref().map(|event| event.id));
             appended.push(Event {
-                id,
+                id: id.unwrap_or_else(|| self.t.unknown_id()),
                 stream: self.stream.clone(),
                 partition,
                 sequence,
@@ -615,26 +648,28 @@ impl Stage {
                 key: given.key.clone(),
                 payload: given.payload.clone(),
                 metadata: given.metadata.clone(),
-                timestamp: self.time_of(partition, id).await,
+                timestamp: match there {
+                    Some(event) if !self.t.sets_the_clock() => event.timestamp,
+                    _ => self.t.now(),
+                },
             });
         }
         model.appended(&self.stream, events, &appended).is_ok()
     }
 
-    /// When an event was appended: now, or as the store says where the clock is its own.
-    async fn time_of(&self, partition: Partition, id: EventId) -> Timestamp {
-        if self.t.sets_the_clock() {
-            return self.t.now();
-        }
+    /// The event at a place, if it is there and the store can be reached: what the store chose is looked up.
+    async fn stored(&self, partition: Partition, sequence: Sequence) -> Option<Event> {
         let options = ReadOptions::new().with_partition(partition);
         let backend = self.t.backend.unrecorded();
-        // Nothing is there where the store cannot be reached, for the time being.
-        let events = backend
-            .read(&self.stream, &options)
-            .await
-            .unwrap_or_default();
-        let found = events.iter().find(|event| event.id == id);
-        found.map_or(self.t.now(), |event| event.timestamp)
+        let events = backend.read(&self.stream, &options).await.ok()?;
+        events.into_iter().find(|event| event.sequence == sequence)
+    }
+
+    /// Whether a call that repeats the operation, of which nobody knows what became, does no harm: an append
+    /// without ids happens twice then, and a fetch claims more.
+    pub(crate) fn is_safe_to_repeat(&self, which: Interrupted) -> bool {
+        let has_ids = self.appends(which).iter().all(|event| event.id.is_some());
+        which.0 != Operation::Fetch && has_ids
     }
 
     /// An event for each partition to which the operation appends, if it does.

@@ -239,6 +239,14 @@ impl History {
         let mut retried = false;
         for (by, how, surely) in claim.accepted() {
             match how {
+                How::Retry | How::Renew(_) if surely && by.started > next.by.ended => {
+                    found.push(Anomaly::new(
+                        "late retry or renewal accepted (LSE-2)",
+                        about(by),
+                        format!("{} to be stale", claim.lease.brief()),
+                        format!("{how} after {}", next.lease.brief()),
+                    ));
+                }
                 How::Retry => retried |= by.started < next.by.ended,
                 How::Ack | How::Reject if surely => found.push(Anomaly::new(
                     "late settle accepted, or settled event redelivered (LSE-2, DLV-7)",
@@ -246,14 +254,6 @@ impl History {
                     format!("nothing after {how} of {}", claim.lease.brief()),
                     next.lease.brief(),
                 )),
-                How::Renew(_) if surely && by.started > next.by.ended => {
-                    found.push(Anomaly::new(
-                        "late renewal accepted (LSE-2)",
-                        about(by),
-                        format!("{} to be stale", claim.lease.brief()),
-                        format!("renewed after {}", next.lease.brief()),
-                    ));
-                }
                 _ => {}
             }
         }

@@ -40,7 +40,7 @@ pub(crate) const FAULTY: &[Faulty] = &[
     },
     faulty! {
         LostAppendIsSentAgain: "an append whose reply is lost is sent again",
-        says: "Err(AlreadyExists)",
+        says: "append",
         kills: ["faults::ERR-2::a_lost_reply_is_told_as_it_is"],
     },
     faulty! {
@@ -65,7 +65,7 @@ pub(crate) const FAULTY: &[Faulty] = &[
     },
     faulty! {
         LateAppendIsTakenForNew: "an append that arrives late is not compared with what is there by then",
-        says: "of [Whole]",
+        says: "append",
         kills: ["faults::ERR-2::a_write_that_arrives_late_happens_once"],
     },
     faulty! {
@@ -92,6 +92,21 @@ pub(crate) const FAULTY: &[Faulty] = &[
         LateAckIsFencedByItsAttempt: "an ack that arrives late settles the claim of the same attempt, whoever holds it by then",
         says: "Err(StaleLease)",
         kills: ["faults::LSE-2::a_settle_that_arrives_late_is_stale"],
+    },
+    faulty! {
+        LateRenewalIsOfTheNextClaim: "a renewal that arrives late renews the claim that is there by then",
+        says: "of the interrupted renew",
+        kills: ["faults::LSE-2::a_settle_that_arrives_late_is_stale"],
+    },
+    faulty! {
+        NoWriteAfterAnOutage: "retries of a handle that was refused once are refused for ever",
+        says: "retry to be answered when it is repeated",
+        kills: ["faults::ERR-5::after_an_outage_the_same_handle_works"],
+    },
+    faulty! {
+        LostAppendWithoutAnIdIsSentAgain: "an append without an id whose reply is lost is sent again, so that it is there twice",
+        says: "the events of",
+        kills: ["faults::ERR-2::a_lost_reply_is_told_as_it_is"],
     },
     faulty! {
         LateGroupStartsAgain: "a group that is made late is made over the one that is there by then",
@@ -176,7 +191,7 @@ pub(crate) const FAULTY: &[Faulty] = &[
     },
     faulty! {
         SlowAppendIsSentAgain: "an append that takes some time is sent again",
-        says: "Err(AlreadyExists)",
+        says: "append",
         kills: ["faults::ERR-4::a_slow_store_is_waited_for"],
     },
 ];
@@ -471,6 +486,58 @@ spoils! { LateAckIsFencedByItsAttempt {
             });
         }
         acked
+    }
+} }
+
+#[derive(Default)]
+struct LateRenewalIsOfTheNextClaim;
+
+spoils! { LateRenewalIsOfTheNextClaim {
+    renew(self, real, lease, duration) {
+        let renewed = real.backend.renew(lease, duration).await;
+        if has_no_answer(&renewed) {
+            let (store, lease) = (Arc::clone(&real.store), lease.clone());
+            let journal = Arc::clone(&real.journal);
+            real.late.hold(async move {
+                for claim in journal.current(&lease.event.stream, &lease.group) {
+                    if claim.event.id == lease.event.id {
+                        let _ = store.renew(&claim, duration).await;
+                    }
+                }
+            });
+        }
+        renewed
+    }
+} }
+
+/// Whether one was refused.
+#[derive(Default)]
+struct NoWriteAfterAnOutage(AtomicBool);
+
+spoils! { NoWriteAfterAnOutage {
+    retry(self, real, lease, options) {
+        if self.0.load(Ordering::SeqCst) {
+            return Err(Error::BackendUnavailable(Cause::new(REFUSED)));
+        }
+        let retried = real.backend.retry(lease, options).await;
+        if retried.as_ref().is_err_and(|error| is(error, REFUSED)) {
+            self.0.store(true, Ordering::SeqCst);
+        }
+        retried
+    }
+} }
+
+#[derive(Default)]
+struct LostAppendWithoutAnIdIsSentAgain;
+
+spoils! { LostAppendWithoutAnIdIsSentAgain {
+    append_batch(self, real, stream, events) {
+        let appended = real.backend.append_batch(stream, events.clone()).await;
+        let is_lost = appended.as_ref().is_err_and(|error| is(error, LOST));
+        if is_lost && events.iter().all(|event| event.id.is_none()) {
+            return real.backend.append_batch(stream, events).await;
+        }
+        appended
     }
 } }
 
