@@ -39,6 +39,7 @@ pub(crate) struct Stage {
     /// renewed.
     leases: Vec<Lease>,
     to_append: Vec<NewEvent>,
+    to_append_with_ids: Vec<NewEvent>,
     to_replay: Replay,
     /// From where the fetch that is interrupted claims.
     to_fetch: Partition,
@@ -53,8 +54,6 @@ struct Kind {
     is_worn: bool,
     /// A replay is of chosen events, and not after a sequence.
     replays_events: bool,
-    /// The events to append have ids.
-    has_ids: bool,
 }
 
 impl Kind {
@@ -64,14 +63,20 @@ impl Kind {
             renews: coin(),
             is_worn: coin(),
             replays_events: coin(),
-            has_ids: coin(),
         }
     }
 }
 
 /// An operation that is interrupted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Interrupted(pub(crate) Operation);
+pub(crate) struct Interrupted(pub(crate) Operation, Ids);
+
+/// Who chooses the ids of events that are appended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ids {
+    Given,
+    Generated,
+}
 
 /// What an operation gave.
 pub(crate) enum Answer {
@@ -93,7 +98,8 @@ pub(crate) enum Answer {
 pub(crate) type Parts = u32;
 
 impl Interrupted {
-    /// Every operation that a backend with these capabilities has, but for `close`.
+    /// Every operation that a backend with these capabilities has, but for `close`; appends of events with
+    /// ids and without.
     pub(crate) fn all(declared: &Capabilities) -> Vec<Self> {
         let is_there = |operation: &Operation| match operation {
             Operation::Close => false,
@@ -107,7 +113,13 @@ impl Interrupted {
                 .is_none_or(|optional| declared.offers(*optional)),
         };
         let all = Operation::ALL.iter().copied().filter(is_there);
-        all.map(Self).collect()
+        let ways = |operation: Operation| match operation {
+            Operation::Append | Operation::AppendBatch => &[Ids::Given, Ids::Generated][..],
+            _ => &[Ids::Given],
+        };
+        let all =
+            all.flat_map(|operation| ways(operation).iter().map(move |ids| (operation, *ids)));
+        all.map(|(operation, ids)| Self(operation, ids)).collect()
     }
 
     /// Those of them that the budget lets a case try one by one.
@@ -197,18 +209,16 @@ impl Stage {
         let to_append = (0..4_u32)
             .map(|at| {
                 let partition = Partition::new(at % partitions);
-                let event = t.new_event().with_partition(partition);
-                match kind.has_ids {
-                    true => event.with_id(EventId::generate(t.now())),
-                    false => event,
-                }
+                t.new_event().with_partition(partition)
             })
-            .collect();
+            .collect::<Vec<_>>();
+        let with_id = |event: &NewEvent| event.clone().with_id(EventId::generate(t.now()));
         let mut stage = Self {
             stream: stream.name,
             group: group.name,
             leases: Vec::new(),
             model,
+            to_append_with_ids: to_append.iter().map(with_id).collect(),
             to_append,
             to_replay: Replay::after(Sequence::new(REPLAYED_AFTER)?),
             to_fetch: P0,
@@ -352,12 +362,14 @@ impl Stage {
                 done(backend.create_group(stream, &new_group()?, &options).await)
             }
             Operation::Append => {
-                let event = self.to_append[0].clone();
+                let event = self.appends(which)[0].clone();
                 let appended = backend.append(stream, event).await;
                 appended.map(|event| Answer::Appended(vec![event]))
             }
             Operation::AppendBatch => {
-                let appended = backend.append_batch(stream, self.to_append.clone()).await;
+                let appended = backend
+                    .append_batch(stream, self.appends(which).to_vec())
+                    .await;
                 appended.map(Answer::Appended)
             }
             Operation::Read => {
@@ -695,9 +707,13 @@ impl Stage {
 
     /// The events that an operation appends.
     fn appends(&self, which: Interrupted) -> &[NewEvent] {
+        let events = match which.1 {
+            Ids::Given => &self.to_append_with_ids,
+            Ids::Generated => &self.to_append,
+        };
         match which.0 {
-            Operation::Append => &self.to_append[..1],
-            Operation::AppendBatch => &self.to_append,
+            Operation::Append => &events[..1],
+            Operation::AppendBatch => events,
             _ => &[],
         }
     }

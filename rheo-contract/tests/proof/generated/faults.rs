@@ -105,7 +105,7 @@ pub(crate) const FAULTY: &[Faulty] = &[
     },
     faulty! {
         LostAppendWithoutAnIdIsSentAgain: "an append without an id whose reply is lost is sent again, so that it is there twice",
-        says: "the events of",
+        says: "append",
         kills: ["faults::ERR-2::a_lost_reply_is_told_as_it_is"],
     },
     faulty! {
