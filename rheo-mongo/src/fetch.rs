@@ -64,6 +64,21 @@ impl Changes {
         group: &GroupName,
         options: &FetchOptions,
     ) -> Result<Vec<Lease>> {
+        let mut leases = self.claim(store, turns, stream, group, options).await?;
+        // Others take turns as well, so that a partition may come twice, and between that a lower event may
+        // have become claimable (DLV-4).
+        leases.sort_by_key(|lease| (lease.event.partition, lease.event.sequence));
+        Ok(leases)
+    }
+
+    async fn claim(
+        &self,
+        store: &Arc<Store>,
+        turns: &Turns,
+        stream: &StreamName,
+        group: &GroupName,
+        options: &FetchOptions,
+    ) -> Result<Vec<Lease>> {
         let deadline = store.deadline();
         let (stream, group) = store.group(deadline, stream, group).await?;
         let selected = options.partitions.resolve(stream.count)?;
