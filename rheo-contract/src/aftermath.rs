@@ -209,7 +209,7 @@ impl Aftermath {
         Ok(())
     }
 
-    /// Whether it can be repeated; where not, what is left tells enough.
+    /// Whether it can be repeated, whatever became of it; where not, what is left tells enough.
     pub(crate) fn is_repeated(&self) -> bool {
         self.stage.is_safe_to_repeat(self.which)
     }
@@ -254,7 +254,7 @@ impl Aftermath {
         let started = Instant::now();
         loop {
             let reachable = self.reachable().await?;
-            let effects: Vec<_> = reachable.iter().map(|state| self.effect(state)).collect();
+            let mut effects: Vec<_> = reachable.iter().map(|state| self.effect(state)).collect();
             let (states, differences) = self.compared(handle, reachable).await?;
             if !states.is_empty() {
                 self.states = states;
@@ -262,7 +262,6 @@ impl Aftermath {
             }
             if started.elapsed() > ON_ITS_WAY {
                 let name = self.name();
-                let mut effects = effects;
                 effects.sort_unstable();
                 effects.dedup();
                 return Err(broken(
@@ -455,12 +454,11 @@ impl Aftermath {
 pub(crate) async fn deliver_the_rest(
     t: &Fixture,
     handle: &Recorder,
-    aftermaths: Vec<Option<Aftermath>>,
+    mut aftermaths: Vec<Option<Aftermath>>,
 ) -> Outcome {
     if !t.sets_the_clock() {
         return Ok(());
     }
-    let mut aftermaths = aftermaths;
     for (nth, wait) in [Duration::ZERO, A_MINUTE, HOURS, HOURS]
         .into_iter()
         .enumerate()

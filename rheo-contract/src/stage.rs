@@ -150,8 +150,9 @@ impl Interrupted {
         )
     }
 
-    /// Whether it changes nothing more when it happens once more, after it was repeated (ERR-2).
-    pub(crate) fn can_be_repeated(self) -> bool {
+    /// Whether it may arrive late and nothing can be wrong with that but what ERR-2 forbids: the others reopen
+    /// or claim anew.
+    pub(crate) fn may_come_late(self) -> bool {
         self.writes()
             && !matches!(
                 self.0,

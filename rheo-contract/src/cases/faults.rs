@@ -95,7 +95,7 @@ async fn a_reply_that_breaks_off_is_no_reply(t: Fixture) -> Outcome {
 
 /// A request is stuck in a switch while its client gives up and repeats it.
 async fn a_write_that_arrives_late_happens_once(t: Fixture) -> Outcome {
-    let victims = Victim::all(&t, Interrupted::can_be_repeated).await?;
+    let victims = Victim::all(&t, Interrupted::may_come_late).await?;
     let mut struck = Struck::default();
     for nth in 1..=times(&t, MOST_FROZEN) {
         t.forget_history();
