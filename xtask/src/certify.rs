@@ -233,7 +233,10 @@ fn print_for_people(certificates: &[Certificate], folder: &Path) {
         for case in &certificate.cases {
             if matches!(case.verdict, Verdict::Fail | Verdict::Unknown) {
                 let reason = case.reason.as_deref().unwrap_or("no reason was given");
-                println!("\n{}: {}\n{reason}", certificate.backend.name, case.name);
+                println!(
+                    "\n---- {}: {} ----\n{reason}",
+                    certificate.backend.name, case.name
+                );
             }
         }
     }

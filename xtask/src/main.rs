@@ -5,6 +5,7 @@ mod bench;
 mod cargo;
 mod certify;
 mod ending;
+mod failures;
 mod services;
 mod table;
 mod test;

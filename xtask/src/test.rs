@@ -1,5 +1,6 @@
 //! `cargo xtask test`: everything that the project has, step by step, and what came of each.
 
+use std::io::{self, BufRead, BufReader};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
@@ -8,6 +9,7 @@ use clap::Args;
 use rheo_contract::Certificate;
 
 use crate::backends::{self, BACKENDS, Backend};
+use crate::failures::Failures;
 use crate::services::{self, Service};
 use crate::{cargo, ending};
 
@@ -120,6 +122,10 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     for (name, took, error) in &ended {
         let verdict = if error.is_none() { "ok" } else { "FAILED" };
         println!("{verdict:<6} {name} ({:.1} s)", took.as_secs_f64());
+        if let Some(error) = error {
+            let told = format!("{error:#}");
+            told.lines().for_each(|line| println!("       {line}"));
+        }
     }
     for backend in &servers.missing {
         println!("NOT TESTED: {}, which had no server", backend.package);
@@ -139,13 +145,42 @@ fn tests(servers: &Servers) -> Result<()> {
     for backend in &servers.missing {
         command.args(["--exclude", backend.package]);
     }
-    call(servers.tell(&mut command))
+    call_tests(servers.tell(&mut command))
 }
 
 fn call(command: &mut Command) -> Result<()> {
-    let status = ending::status(command).with_context(|| format!("cannot start {command:?}"))?;
-    ensure!(status.success(), "{command:?} ended with {status}");
+    let told = shown(command);
+    let status = ending::status(command).with_context(|| format!("cannot start {told}"))?;
+    ensure!(status.success(), "{told} ended with {status}");
     Ok(())
+}
+
+/// The same for what prints results of tests: the error has the failures once more, so that they are found at
+/// the end of a long output.
+fn call_tests(command: &mut Command) -> Result<()> {
+    let told = shown(command);
+    let mut running = ending::Running::start(command.stdout(Stdio::piped()))
+        .with_context(|| format!("cannot start {told}"))?;
+    let mut failures = Failures::default();
+    if let Some(output) = running.stdout() {
+        let mut output = BufReader::new(output);
+        let mut line = Vec::new();
+        while output.read_until(b'\n', &mut line)? > 0 {
+            io::Write::write_all(&mut io::stdout(), &line)?;
+            failures.line(String::from_utf8_lossy(&line).trim_end());
+            line.clear();
+        }
+    }
+    let status = running.wait()?;
+    ensure!(status.success(), "{told} ended with {status}{failures}");
+    Ok(())
+}
+
+/// A command without its environment, in which there may be secrets.
+fn shown(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let words: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
+    words.join(" ")
 }
 
 fn lints() -> Result<()> {
@@ -215,7 +250,7 @@ fn certification(servers: &Servers) -> Result<()> {
         certify.args(["--backend", backend.name]);
         files.push(Certificate::path_in(&folder, backend.package));
     }
-    call(servers.tell(&mut certify))?;
+    call_tests(servers.tell(&mut certify))?;
     call(xtask()?.arg("verify").args(files))
 }
 
@@ -234,7 +269,7 @@ fn third_party(features: &[&str]) -> Result<Command> {
 }
 
 fn third_party_passes() -> Result<()> {
-    call(&mut third_party(&[])?)
+    call_tests(&mut third_party(&[])?)
 }
 
 fn third_party_fails() -> Result<()> {

@@ -1,8 +1,11 @@
 //! Races: many tasks at once, over one handle and over two, checked for what cannot have been.
 
+mod batches;
+
 use rheo_core::{Gate, GroupOptions, Guarantee, Lease, Replay, ResetOptions, Sequence};
 use tokio::task::JoinSet;
 
+use self::batches::batches_at_once_that_share_ids_are_whole_or_refused;
 use crate::case::{Case, case};
 use crate::expect::{Outcome, expect, expect_eq};
 use crate::fixture::Fixture;
@@ -12,6 +15,7 @@ use crate::scene::{Group, finished, places_of};
 use crate::step::Step;
 
 const DISTRIBUTED: Gate = Gate::Guarantee(Guarantee::Distributed);
+const BATCHES: Gate = Gate::Guarantee(Guarantee::BatchWrites);
 const FRONTIER: Gate = Gate::Guarantee(Guarantee::ContiguousFrontier);
 
 pub(crate) const CASES: &[Case] = &[
@@ -39,6 +43,12 @@ pub(crate) const CASES: &[Case] = &[
         "a settle finds its lease, the replay goes by, and the settle writes its result over it"
     )
     .needs(&[FRONTIER]),
+    case!(
+        "LOG-7" => batches_at_once_that_share_ids_are_whole_or_refused,
+        "ids or partitions are taken one by one, in the order of the batch, so that two batches stand in each \
+         other's way"
+    )
+    .needs(&[BATCHES]),
 ];
 
 /// Workers, readers and those who watch the lag, on one handle.
