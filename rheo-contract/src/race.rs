@@ -1,6 +1,7 @@
 //! Concurrent histories: many tasks at work on one stream, everything they did on record with its
 //! start and end, and a checker that names what cannot have been.
 
+mod back;
 mod check;
 
 use std::fmt;
@@ -10,8 +11,9 @@ use std::time::Duration;
 
 use rheo_core::{
     Backend, Clock, ConsumerId, Direction, Error, Event, EventId, EventKey, FetchOptions, Gate,
-    Guarantee, JsonObject, Lag, Lease, LeaseDuration, ManualClock, NewEvent, OptionalOperation,
-    OrderBy, Partition, Query, ReadOptions, Reason, RetryOptions, RetryOutcome, Timestamp,
+    GroupName, Guarantee, JsonObject, Lag, Lease, LeaseDuration, ManualClock, NewEvent,
+    OptionalOperation, OrderBy, Partition, Query, ReadOptions, Reason, Replay, ResetOptions,
+    RetryOptions, RetryOutcome, Timestamp,
 };
 use serde_json::json;
 use tokio::sync::Barrier;
@@ -21,7 +23,7 @@ use crate::describe::Brief;
 use crate::expect::{Outcome, expect};
 use crate::fixture::Fixture;
 use crate::recorder::Recorder;
-use crate::scene::{Group, finished};
+use crate::scene::{Group, Stream, finished};
 
 /// Tasks that work at the same time.
 const TASKS: usize = 8;
@@ -35,6 +37,8 @@ const ATTEMPTS: [u32; 3] = [MANY, 2, MANY];
 /// How many histories a case plays.
 const HISTORIES: usize = 6;
 const MANY: u32 = 10_000;
+/// How often a task goes back, where it does: once in so many steps.
+const BACK_EVERY: u32 = 16;
 /// Why events are rejected.
 const REJECTED: &str = "no good";
 
@@ -46,6 +50,8 @@ struct Done {
     ended: u64,
     /// The time of the suite's clock, which stands still during a round.
     now: Timestamp,
+    /// The group that it was done to, unless it was done to the stream.
+    group: Option<GroupName>,
     what: What,
 }
 
@@ -58,6 +64,8 @@ enum What {
     /// All pages, one after the other.
     Query(Query, Vec<Vec<Event>>),
     Lag(Lag),
+    Replay(Replay, Result<(), Error>),
+    Reset(ResetOptions, Result<(), Error>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,7 +107,10 @@ impl Brief for Settled {
 
 /// What the tasks of a history share.
 struct Track {
-    group: Group,
+    /// On one stream, and worked for by all tasks.
+    groups: Vec<Group>,
+    /// Whether its groups are replayed and reset.
+    goes_back: bool,
     attempts: u32,
     handles: Vec<Recorder>,
     partitions: u32,
@@ -112,17 +123,22 @@ struct Track {
 pub(crate) async fn play(t: &Fixture, handles: Vec<Recorder>) -> Outcome {
     for number in 0..t.budget().times(HISTORIES) {
         t.forget_history();
-        let track = Arc::new(Track::new(t, handles.clone(), number).await?);
-        for _ in 0..ROUNDS {
-            track.round(t).await?;
-            track.move_the_clock(t).await;
-        }
-        let clocks = if t.sets_the_clock() {
-            Clocks::Agree
-        } else {
-            Clocks::Stores
+        let track = Track::new(t, handles.clone(), number, &["billing"]).await?;
+        Arc::new(track).play(t).await?;
+    }
+    Ok(())
+}
+
+/// The same with two groups that are replayed and reset meanwhile.
+pub(crate) async fn play_back_and_forth(t: &Fixture, handles: Vec<Recorder>) -> Outcome {
+    for number in 0..t.budget().times(HISTORIES) {
+        t.forget_history();
+        let track = Track::new(t, handles.clone(), number, &["billing", "shipping"]).await?;
+        let track = Track {
+            goes_back: true,
+            ..track
         };
-        track.check(t, clocks).await?;
+        Arc::new(track).play(t).await?;
     }
     Ok(())
 }
@@ -134,7 +150,7 @@ pub(crate) async fn play_skewed(t: &Fixture) -> Outcome {
     let handles = vec![t.backend.clone(), other.await?];
     for number in 0..t.budget().times(HISTORIES) {
         t.forget_history();
-        let track = Arc::new(Track::new(t, handles.clone(), number).await?);
+        let track = Arc::new(Track::new(t, handles.clone(), number, &["billing"]).await?);
         for _ in 0..ROUNDS {
             let off = t.brief().mul_f64(t.random(300) as f64 / 100.0);
             let off_by = if t.random(2) == 0 {
@@ -166,7 +182,12 @@ enum Clocks {
 }
 
 impl Track {
-    async fn new(t: &Fixture, handles: Vec<Recorder>, number: usize) -> Outcome<Self> {
+    async fn new(
+        t: &Fixture,
+        handles: Vec<Recorder>,
+        number: usize,
+        names: &[&str],
+    ) -> Outcome<Self> {
         let partitions = if t.capabilities().guarantees(Guarantee::Partitions) {
             2
         } else {
@@ -174,8 +195,13 @@ impl Track {
         };
         let stream = t.stream(partitions).await?;
         let attempts = ATTEMPTS[number % ATTEMPTS.len()];
+        let mut groups = Vec::new();
+        for name in names {
+            groups.push(stream.group_of_attempts(name, attempts).await?);
+        }
         Ok(Self {
-            group: stream.group_of_attempts("billing", attempts).await?,
+            groups,
+            goes_back: false,
             attempts,
             handles,
             partitions,
@@ -185,6 +211,20 @@ impl Track {
         })
     }
 
+    /// Some rounds with time in between, and what can be said of them.
+    async fn play(self: Arc<Self>, t: &Fixture) -> Outcome {
+        for _ in 0..ROUNDS {
+            self.round(t).await?;
+            self.move_the_clock(t).await;
+        }
+        let clocks = if t.sets_the_clock() {
+            Clocks::Agree
+        } else {
+            Clocks::Stores
+        };
+        self.check(t, clocks).await
+    }
+
     /// All tasks at once, from one barrier on.
     async fn round(self: &Arc<Self>, t: &Fixture) -> Outcome {
         let barrier = Arc::new(Barrier::new(TASKS));
@@ -192,12 +232,18 @@ impl Track {
         let mut tasks = JoinSet::new();
         for task in 0..TASKS {
             let (track, t, barrier) = (Arc::clone(self), t.clone(), Arc::clone(&barrier));
-            let contended = contended.clone().filter(|_| task % 2 == 0);
+            let contended = contended
+                .clone()
+                .filter(|_| task % 2 == 0 || self.goes_back && task == 1);
             let mut dice = fastrand::Rng::with_seed(t.random(u64::MAX));
             tasks.spawn(async move {
                 barrier.wait().await;
-                if let Some(lease) = contended {
-                    track.settle_one(&t, task, &mut dice, lease).await;
+                match contended {
+                    Some(lease) if task % 2 == 1 => {
+                        track.go_back(&t, task, &mut dice, lease).await?
+                    }
+                    Some(lease) => track.settle_one(&t, task, &mut dice, lease).await,
+                    None => {}
                 }
                 for _ in 0..STEPS {
                     track.step(&t, task, &mut dice).await?;
@@ -212,8 +258,18 @@ impl Track {
 
     async fn step(&self, t: &Fixture, task: usize, dice: &mut fastrand::Rng) -> Outcome {
         let backend = &self.handles[task % self.handles.len()];
-        let (stream, group) = (&self.group.stream.name, &self.group.name);
+        let group = match &self.groups[..] {
+            [group] => group,
+            groups => &groups[dice.usize(0..groups.len())],
+        };
+        let (stream, group) = (&group.stream.name, &group.name);
         let partition = Partition::new(dice.u32(0..self.partitions));
+        if self.goes_back && dice.u32(0..BACK_EVERY) == 0 {
+            return match self.lease(dice) {
+                Some(lease) => self.go_back(t, task, dice, lease).await,
+                None => Ok(()),
+            };
+        }
         let started = self.tick();
         let now = t.now();
         let scans = self.declares(Gate::Guarantee(Guarantee::OrderedRangeScan));
@@ -250,7 +306,11 @@ impl Track {
                 What::Read(partition, read)
             }
         };
-        self.note(started, now, what);
+        let group = match what {
+            What::Fetch(..) | What::Lag(_) => Some(group),
+            _ => None,
+        };
+        self.note(started, now, group, what);
         Ok(())
     }
 
@@ -259,7 +319,7 @@ impl Track {
         const MOST: usize = TASKS * STEPS * ROUNDS;
         let (mut query, mut pages) = (query.clone(), Vec::new());
         loop {
-            let page = backend.query(&self.group.stream.name, &query).await?;
+            let page = backend.query(&self.stream().name, &query).await?;
             pages.push(page.events);
             match page.next {
                 Some(next) => query = query.with_cursor(next),
@@ -278,16 +338,23 @@ impl Track {
         let how = self.how(t, dice);
         let (started, now) = (self.tick(), t.now());
         let settled = settle(backend, &lease, how).await;
-        self.note(started, now, What::Settle(lease, how, settled));
+        let group = lease.group.clone();
+        self.note(
+            started,
+            now,
+            Some(&group),
+            What::Settle(lease, how, settled),
+        );
     }
 
     /// Notes what was done, which ends now.
-    fn note(&self, started: u64, now: Timestamp, what: What) {
+    fn note(&self, started: u64, now: Timestamp, group: Option<&GroupName>, what: What) {
         let ended = self.tick();
         held(&self.done).push(Done {
             started,
             ended,
             now,
+            group: group.cloned(),
             what,
         });
     }
@@ -344,43 +411,51 @@ impl Track {
     async fn check(&self, t: &Fixture, clocks: Clocks) -> Outcome {
         let mut log = Vec::new();
         for at in 0..self.partitions {
-            log.push(self.group.stream.read(Partition::new(at)).await?);
+            log.push(self.stream().read(Partition::new(at)).await?);
         }
-        let rest = if t.sets_the_clock() {
+        if t.sets_the_clock() {
             t.pass(Duration::from_secs(3_600)).await;
-            Some(self.group.fetch_all("the rest").await?)
-        } else {
-            None
-        };
-        let lag = if self.declares(Gate::Guarantee(Guarantee::ContiguousFrontier)) {
-            Some(self.group.lag().await?)
-        } else {
-            None
-        };
-        let dead = if self.declares(Gate::Operation(OptionalOperation::DeadLetters)) {
-            Some(self.group.dead_letters().await?)
-        } else {
-            None
-        };
+        }
         let mut done = std::mem::take(&mut *held(&self.done));
         done.sort_by_key(|done| done.started);
-        let history = check::History {
-            stream: self.group.stream.name.clone(),
-            group: self.group.name.clone(),
-            attempts: self.attempts,
-            clocks,
-            done,
-            log,
-            rest,
-            lag,
-            dead,
-        };
-        let Some(anomaly) = history.first_anomaly() else {
-            return Ok(());
-        };
-        t.forget_history();
-        history.note(t, &anomaly.about);
-        Err(anomaly.failure())
+        for group in &self.groups {
+            let is_of = |done: &&Done| done.group.as_ref().is_none_or(|name| *name == group.name);
+            let history = check::History {
+                stream: self.stream().name.clone(),
+                group: group.name.clone(),
+                goes_back: self.goes_back,
+                attempts: self.attempts,
+                clocks,
+                done: done.iter().filter(is_of).cloned().collect(),
+                log: log.clone(),
+                end: self.end(t, group).await?,
+            };
+            if let Some(anomaly) = history.first_anomaly()? {
+                t.forget_history();
+                history.note(t, &anomaly.about);
+                return Err(anomaly.failure());
+            }
+        }
+        Ok(())
+    }
+
+    /// What is there of a group when all is over.
+    async fn end(&self, t: &Fixture, group: &Group) -> Outcome<check::End> {
+        let mut end = check::End::new(t.now());
+        if t.sets_the_clock() {
+            end.rest = Some(group.fetch_all("the rest").await?);
+        }
+        if self.declares(Gate::Guarantee(Guarantee::ContiguousFrontier)) {
+            end.lag = Some(group.lag().await?);
+        }
+        if self.declares(Gate::Operation(OptionalOperation::DeadLetters)) {
+            end.dead = Some(group.dead_letters().await?);
+        }
+        Ok(end)
+    }
+
+    fn stream(&self) -> &Stream {
+        &self.groups[0].stream
     }
 
     fn tick(&self) -> u64 {
@@ -388,7 +463,7 @@ impl Track {
     }
 
     fn declares(&self, gate: Gate) -> bool {
-        gate.is_declared(&self.group.stream.t.capabilities())
+        gate.is_declared(&self.stream().t.capabilities())
     }
 }
 

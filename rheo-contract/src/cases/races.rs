@@ -9,7 +9,7 @@ use self::batches::batches_at_once_that_share_ids_are_whole_or_refused;
 use crate::case::{Case, case};
 use crate::expect::{Outcome, expect, expect_eq};
 use crate::fixture::Fixture;
-use crate::race::{play, play_skewed};
+use crate::race::{play, play_back_and_forth, play_skewed};
 use crate::recorder::Recorder;
 use crate::scene::{Group, finished, places_of};
 use crate::step::Step;
@@ -49,6 +49,11 @@ pub(crate) const CASES: &[Case] = &[
          other's way"
     )
     .needs(&[BATCHES]),
+    case!(
+        "RPL-7" => concurrent_histories_with_replays_and_resets_have_no_anomaly,
+        "a replay or reset goes event by event, and what is claimed or settled meanwhile is left as it was, or \
+         written over it"
+    ),
 ];
 
 /// Workers, readers and those who watch the lag, on one handle.
@@ -84,6 +89,15 @@ async fn a_replay_racing_with_settles_leaves_nothing_settled(t: Fixture) -> Outc
         async move { group.replay(&replay).await }
     })
     .await
+}
+
+/// Operators who go back while the consumers of two groups are at work, on as many handles as there may be.
+async fn concurrent_histories_with_replays_and_resets_have_no_anomaly(t: Fixture) -> Outcome {
+    let mut handles = vec![t.backend.clone()];
+    if t.capabilities().guarantees(Guarantee::Distributed) {
+        handles.push(t.second_handle().await?);
+    }
+    play_back_and_forth(&t, handles).await
 }
 
 /// A settle that wins was before, one that loses is stale: either way everything is open afterwards.

@@ -2,36 +2,58 @@
 
 mod claims;
 mod end;
+mod lives;
 mod log;
 mod progress;
 
 use std::collections::BTreeMap;
 
 use rheo_core::{
-    DeadLetter, Error, ErrorKind, Event, GroupName, Lag, Lease, Partition, Sequence, StreamName,
-    Timestamp,
+    DeadLetter, Error, ErrorKind, Event, GroupName, Lag, Lease, Partition, ResetOptions, Sequence,
+    StreamName, Timestamp,
 };
 
 use super::{Clocks, Done, How, What};
 use crate::describe::{Brief, QueryText};
-use crate::expect::{Failure, broken};
+use crate::expect::{Failure, Outcome, broken};
 use crate::fixture::Fixture;
 
 /// Everything that was done, and what was there in the end.
 pub(super) struct History {
     pub(super) stream: StreamName,
     pub(super) group: GroupName,
+    /// Whether the group was replayed and reset: then what was settled may be open again.
+    pub(super) goes_back: bool,
     /// How often the group hands an event out.
     pub(super) attempts: u32,
     pub(super) clocks: Clocks,
     pub(super) done: Vec<Done>,
     pub(super) log: Vec<Vec<Event>>,
+    pub(super) end: End,
+}
+
+/// What was there of the group in the end.
+pub(super) struct End {
+    /// When.
+    pub(super) at: Timestamp,
     /// What was left after every lease had ended, where the suite can let it end.
     pub(super) rest: Option<Vec<Lease>>,
     /// The lag after that.
     pub(super) lag: Option<Lag>,
     /// The dead letters after that.
     pub(super) dead: Option<Vec<DeadLetter>>,
+}
+
+impl End {
+    /// Of which nothing is known yet.
+    pub(super) fn new(at: Timestamp) -> Self {
+        Self {
+            at,
+            rest: None,
+            lag: None,
+            dead: None,
+        }
+    }
 }
 
 /// Where an event is.
@@ -121,6 +143,32 @@ impl About {
         is_at_it || self.seen_by.contains(&done.started)
     }
 
+    /// What was done, as far as it is about this.
+    fn told(&self, done: &Done) -> String {
+        match &done.what {
+            What::Append(_, result) => format!("append -> {}", given(result)),
+            What::Fetch(_, result) => format!("fetch -> {}", self.of(result)),
+            What::Settle(lease, how, result) => {
+                format!("{how} of {} -> {}", lease.brief(), given(result))
+            }
+            What::Read(partition, events) => {
+                format!("read(p{partition}) -> {}", self.around(events))
+            }
+            What::Query(query, pages) => {
+                let pages: Vec<String> = pages.iter().map(|page| self.around(page)).collect();
+                format!("{} -> {}", QueryText(query), pages.join(", then "))
+            }
+            What::Lag(lag) => format!("lag -> {}", lag.brief()),
+            What::Replay(replay, result) => format!("{replay:?} -> {}", given(result)),
+            What::Reset(options, result) => {
+                let ResetOptions {
+                    start, partitions, ..
+                } = options;
+                format!("reset to {start:?} in {partitions:?} -> {}", given(result))
+            }
+        }
+    }
+
     /// The lease of the event, of those that a fetch gave.
     fn of(&self, fetched: &Result<Vec<Lease>, rheo_core::Error>) -> String {
         match fetched {
@@ -199,7 +247,7 @@ impl Claim<'_> {
 
 impl History {
     /// The anomaly whose operation began first: others may be its consequences.
-    pub(super) fn first_anomaly(&self) -> Option<Anomaly> {
+    pub(super) fn first_anomaly(&self) -> Outcome<Option<Anomaly>> {
         let mut found = Vec::new();
         self.check_appends(&mut found);
         self.check_log(&mut found);
@@ -207,16 +255,31 @@ impl History {
         self.check_queries(&mut found);
         self.check_fetches(&mut found);
         self.check_answers(&mut found);
-        let claims = self.claims();
-        for (place, claims) in &claims {
-            self.check_claims(*place, claims, &mut found);
-        }
-        self.check_progress(&claims, &mut found);
-        self.check_end(&claims, &mut found);
+        self.check_lags(&mut found);
+        self.check_letters(&mut found);
+        let undecided = if self.goes_back {
+            self.check_lives(&mut found)
+        } else {
+            self.check_claims(&mut found);
+            None
+        };
         let others = found.len().saturating_sub(1);
         let began = |anomaly: &Anomaly| anomaly.about.by.unwrap_or(u64::MAX);
-        let first = found.into_iter().min_by_key(began)?;
-        Some(Anomaly { others, ..first })
+        match (found.into_iter().min_by_key(began), undecided) {
+            (Some(first), _) => Ok(Some(Anomaly { others, ..first })),
+            (None, Some(why)) => Err(Failure::Undecided(why)),
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// What holds as long as a group never goes back.
+    fn check_claims(&self, found: &mut Vec<Anomaly>) {
+        let claims = self.claims();
+        for (place, claims) in &claims {
+            self.check_claims_of(*place, claims, found);
+        }
+        self.check_progress(&claims, found);
+        self.check_end(&claims, found);
     }
 
     /// Writes the history of the case anew: what was done, in order of its start, with its ticks, but
@@ -230,24 +293,11 @@ impl History {
             left_out.len()
         ));
         for done in told {
-            let what = match &done.what {
-                What::Append(_, result) => format!("append -> {}", given(result)),
-                What::Fetch(_, result) => format!("fetch -> {}", about.of(result)),
-                What::Settle(lease, how, result) => {
-                    format!("{how} of {} -> {}", lease.brief(), given(result))
-                }
-                What::Read(partition, events) => {
-                    format!("read(p{partition}) -> {}", about.around(events))
-                }
-                What::Query(query, pages) => {
-                    let pages: Vec<String> = pages.iter().map(|page| about.around(page)).collect();
-                    format!("{} -> {}", QueryText(query), pages.join(", then "))
-                }
-                What::Lag(lag) => format!("lag -> {}", lag.brief()),
-            };
             t.note(format_args!(
-                "ticks {}-{}: {what}",
-                done.started, done.ended
+                "ticks {}-{}: {}",
+                done.started,
+                done.ended,
+                about.told(done)
             ));
         }
     }

@@ -9,6 +9,7 @@ mod attempts;
 mod batches;
 mod cancellation;
 mod faults;
+mod going_back;
 mod histories;
 mod meddling;
 mod races;
@@ -41,6 +42,7 @@ const GROUPS: &[&[Faulty]] = &[
     histories::FAULTY,
     races::FAULTY,
     batches::FAULTY,
+    going_back::FAULTY,
     answers::FAULTY,
     attempts::FAULTY,
     cancellation::FAULTY,

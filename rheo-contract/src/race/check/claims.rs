@@ -195,7 +195,7 @@ impl History {
     }
 
     /// What was claimed and settled of one event.
-    pub(super) fn check_claims(
+    pub(super) fn check_claims_of(
         &self,
         place: Place,
         claims: &[Claim<'_>],

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rheo_core::{DeadLetter, ErrorKind, Lag, Lease, Partition, PartitionLag, Reason};
+use rheo_core::{DeadLetter, ErrorKind, Lease, Partition, PartitionLag, Reason};
 
 use super::{About, Anomaly, Claim, Claims, History, Place, claims_of, place_of};
 use crate::describe::Brief;
@@ -10,20 +10,20 @@ use crate::race::{How, REJECTED, What};
 
 impl History {
     pub(super) fn check_end(&self, claims: &Claims<'_>, found: &mut Vec<Anomaly>) {
-        if let Some(rest) = &self.rest {
+        if let Some(rest) = &self.end.rest {
             self.check_rest(claims, rest, found);
         }
-        if let Some(lag) = &self.lag {
-            self.check_lag(claims, lag, found);
+        for progress in self.end.lag.iter().flat_map(|lag| &lag.partitions) {
+            self.check_frontier(claims, progress, found);
         }
-        if let Some(dead) = &self.dead {
+        if let Some(dead) = &self.end.dead {
             self.check_dead_letters(claims, dead, found);
         }
     }
 
     /// Whether an event is surely terminal in the end.
     fn is_terminal(&self, claims: &[Claim<'_>]) -> bool {
-        let all_ended = self.rest.is_some();
+        let all_ended = self.end.rest.is_some();
         let is_over = |claim: &Claim<'_>| claim.is_terminal() || (claim.is_last && all_ended);
         claims.iter().any(is_over)
     }
@@ -80,16 +80,15 @@ impl History {
         }
     }
 
-    /// FRN-1, FRN-4: frontier and high watermark are exact when nothing is concurrent.
-    fn check_lag(&self, claims: &Claims<'_>, lag: &Lag, found: &mut Vec<Anomaly>) {
+    /// FRN-4: the high watermark is exact when nothing is concurrent.
+    pub(super) fn check_last_lag(&self, found: &mut Vec<Anomaly>) {
+        let Some(lag) = &self.end.lag else {
+            return;
+        };
         for (number, events) in (0..).zip(&self.log) {
             let partition = Partition::new(number);
             match lag.partition(partition) {
-                Some(progress) => {
-                    let last = events.len() as u64;
-                    self.check_frontier(claims, progress, last, found);
-                    self.check_last(progress, last, found);
-                }
+                Some(progress) => self.check_last(progress, events.len() as u64, found),
                 None => found.push(Anomaly::new(
                     "partition missing (FRN-4)",
                     About::default(),
@@ -100,14 +99,15 @@ impl History {
         }
     }
 
+    /// FRN-1, FRN-4: so is the frontier.
     fn check_frontier(
         &self,
         claims: &Claims<'_>,
         progress: &PartitionLag,
-        last: u64,
         found: &mut Vec<Anomaly>,
     ) {
         let number = progress.partition.number();
+        let last = self.log.get(number as usize).map_or(0, Vec::len) as u64;
         let surely = |sequence: &u64| self.is_terminal(claims_of(claims, (number, *sequence)));
         let maybe = |sequence: &u64| {
             let claims = claims_of(claims, (number, *sequence));
@@ -141,15 +141,10 @@ impl History {
         }
     }
 
-    /// DLQ-2 to DLQ-5: each event that was given up on once, with its reason, and nothing else.
-    fn check_dead_letters(
-        &self,
-        claims: &Claims<'_>,
-        dead: &[DeadLetter],
-        found: &mut Vec<Anomaly>,
-    ) {
+    /// DLQ-5: each event that was given up on once.
+    pub(super) fn check_letters(&self, found: &mut Vec<Anomaly>) {
         let mut places = BTreeSet::new();
-        for letter in dead {
+        for letter in self.end.dead.iter().flatten() {
             let place = place_of(&letter.event);
             if !places.insert(place) {
                 found.push(Anomaly::new(
@@ -167,6 +162,20 @@ impl History {
                     format!("{letter:?}"),
                 ));
             }
+        }
+    }
+
+    /// DLQ-2 to DLQ-5: what was given up on, with its reason, and nothing else.
+    fn check_dead_letters(
+        &self,
+        claims: &Claims<'_>,
+        dead: &[DeadLetter],
+        found: &mut Vec<Anomaly>,
+    ) {
+        let mut places = BTreeSet::new();
+        for letter in dead {
+            let place = place_of(&letter.event);
+            places.insert(place);
             let deaths = self.deaths(claims_of(claims, place));
             if deaths.is_empty() {
                 found.push(Anomaly::new(

@@ -7,18 +7,17 @@ use crate::describe::Brief;
 use crate::race::{Done, What};
 
 impl History {
-    /// FRN-3, FRN-4, LOG-10: no progress that was not made and none taken back; no event missed that was
-    /// there, and none counted that was not.
-    pub(super) fn check_progress(&self, claims: &Claims<'_>, found: &mut Vec<Anomaly>) {
-        let lags: Vec<(&Done, &Lag)> = self
-            .done
-            .iter()
-            .filter_map(|done| match &done.what {
-                What::Lag(lag) => Some((done, lag)),
-                _ => None,
-            })
-            .collect();
-        for (done, lag) in &lags {
+    fn lags(&self) -> Vec<(&Done, &Lag)> {
+        let lags = self.done.iter().filter_map(|done| match &done.what {
+            What::Lag(lag) => Some((done, lag)),
+            _ => None,
+        });
+        lags.collect()
+    }
+
+    /// FRN-4, LOG-10: all partitions, no event missed that was there, and none counted that was not.
+    pub(super) fn check_lags(&self, found: &mut Vec<Anomaly>) {
+        for (done, lag) in self.lags() {
             let partitions = lag.partitions.iter().map(|p| p.partition.number());
             if !partitions.eq((0..).take(self.log.len())) {
                 found.push(Anomaly::new(
@@ -30,6 +29,16 @@ impl History {
             }
             for progress in &lag.partitions {
                 self.check_watermark(done, progress, found);
+            }
+        }
+        self.check_last_lag(found);
+    }
+
+    /// FRN-3, FRN-4: no progress that was not made and none taken back.
+    pub(super) fn check_progress(&self, claims: &Claims<'_>, found: &mut Vec<Anomaly>) {
+        let lags = self.lags();
+        for (done, lag) in &lags {
+            for progress in &lag.partitions {
                 let partition = progress.partition.number();
                 let is_over = |sequence: &u64| {
                     self.may_be_terminal(claims_of(claims, (partition, *sequence)), done.ended)

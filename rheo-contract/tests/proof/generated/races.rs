@@ -340,7 +340,7 @@ spoils! { OverlappingFetchesCountTwice {
 } }
 
 /// Whether a claim was reopened since then.
-fn was_reopened(real: &Real, lease: &Lease, mark: usize) -> bool {
+pub(crate) fn was_reopened(real: &Real, lease: &Lease, mark: usize) -> bool {
     let entries = real.journal.since(mark);
     let reopened =
         |entry: &Entry| entry.what == What::Reopened && place_of(&entry.lease) == place_of(lease);
