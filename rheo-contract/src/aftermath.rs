@@ -4,14 +4,15 @@
 use std::time::{Duration, Instant};
 
 use rheo_core::{
-    Backend, ConsumerId, Error, ErrorKind, FetchOptions, Lease, Operation, Partitions, ReadOptions,
-    ResetOptions, Start,
+    Backend, ConsumerId, Error, ErrorKind, FetchOptions, Lease, Partitions, ReadOptions,
+    ResetOptions, Start, Timestamp,
 };
 
 use crate::expect::{Failure, Outcome, broken, expect};
 use crate::fixture::Fixture;
 use crate::model::{Model, Settle, Settled};
 use crate::observed::Observed;
+use crate::possible::{State, reachable};
 use crate::recorder::Recorder;
 use crate::stage::{A_MINUTE, Answer, HOURS, Interrupted, Parts, Stage, agreed, settled_as};
 
@@ -23,19 +24,13 @@ const ON_ITS_WAY: Duration = Duration::from_secs(5);
 pub(crate) struct Aftermath {
     stage: Stage,
     which: Interrupted,
-    /// What may still happen of its effect.
-    on_its_way: Parts,
+    /// Whether something of it may happen that nobody is told of.
+    is_open: bool,
+    /// When it may happen: a call counts from when it was made or from when it arrives.
+    moments: Vec<Timestamp>,
     /// Each of them is possible.
     states: Vec<State>,
     succeeded: bool,
-}
-
-/// A state that is possible.
-#[derive(Clone)]
-struct State {
-    /// What has happened of the effect.
-    done: Parts,
-    model: Model,
 }
 
 /// What became of a call that repeats the operation.
@@ -50,17 +45,36 @@ pub(crate) enum Repeated {
 impl Aftermath {
     /// Of an operation that was dropped, whose outcome nobody knows.
     pub(crate) fn of_dropped(stage: Stage, which: Interrupted) -> Self {
+        let mut this = Self::before(stage, which);
+        if which.writes() {
+            this.may_happen(this.stage.whole(which));
+        }
+        this
+    }
+
+    /// Before anything has happened.
+    fn before(stage: Stage, which: Interrupted) -> Self {
         let states = vec![State {
             done: 0,
+            on_its_way: Vec::new(),
             model: stage.model.clone(),
         }];
         Self {
-            on_its_way: stage.whole(which),
+            is_open: false,
+            moments: vec![stage.t.now()],
             stage,
             which,
             states,
             succeeded: false,
         }
+    }
+
+    /// A call was made that may have done these parts, or may do them later.
+    fn may_happen(&mut self, parts: Parts) {
+        self.is_open |= parts != 0;
+        self.states
+            .iter_mut()
+            .for_each(|state| state.expects(parts));
     }
 
     /// Of one that gave these results.
@@ -69,8 +83,7 @@ impl Aftermath {
         which: Interrupted,
         results: &[Result<Answer, Error>],
     ) -> Outcome<Self> {
-        let mut this = Self::of_dropped(stage, which);
-        this.on_its_way = 0;
+        let mut this = Self::before(stage, which);
         let answered = this.take(results)?;
         this.succeeded = answered == Repeated::Answered;
         if this.succeeded {
@@ -88,7 +101,12 @@ impl Aftermath {
 
     /// Whether it is not known what happened.
     pub(crate) fn is_open(&self) -> bool {
-        self.on_its_way != 0
+        self.is_open
+    }
+
+    /// Whether time makes a difference to what may still happen.
+    fn may_change(&self) -> bool {
+        self.is_open && !(self.is_whole() && self.which.is_done_once())
     }
 
     fn name(&self) -> impl std::fmt::Display + use<> {
@@ -115,13 +133,13 @@ impl Aftermath {
             format!("{count} results of {name} (LSE-8)"),
             results.len(),
         )?;
-        let mut answered = Repeated::Answered;
+        let (mut answered, mut open) = (Repeated::Answered, 0);
         for (nth, result) in results.iter().enumerate() {
             let parts = if is_batch { 1 << nth } else { whole };
             match result {
                 Err(error) if is_in_the_way(error) => {
                     if error.kind() == ErrorKind::Ambiguous {
-                        self.on_its_way |= parts;
+                        open |= parts;
                     }
                     answered = Repeated::Blocked(error.clone());
                 }
@@ -135,29 +153,21 @@ impl Aftermath {
                 }
             }
         }
+        self.may_happen(open);
         Ok(answered)
     }
 
     /// Every state that is possible now: what is on its way may have arrived by now.
-    async fn reachable(&self) -> Outcome<Vec<State>> {
-        let mut reachable = self.states.clone();
-        for state in &self.states {
-            let may_come = self.on_its_way & !state.done;
-            for parts in 1..=may_come {
-                // Claims come in order.
-                let done = state.done | parts;
-                let passes_over = self.which.0 == Operation::Fetch && done & (done + 1) != 0;
-                if parts & !may_come != 0 || passes_over {
-                    continue;
-                }
-                let mut later = state.clone();
-                let model = &mut later.model;
-                if self.stage.happens(model, self.which, parts).await? {
-                    later.done |= parts;
-                    reachable.push(later);
-                }
-            }
+    async fn reachable(&mut self) -> Outcome<Vec<State>> {
+        let now = self.stage.t.now();
+        if !self.stage.t.sets_the_clock() {
+            self.moments.clear();
         }
+        if self.moments.last() != Some(&now) {
+            self.moments.push(now);
+        }
+        let (stage, moments) = (&self.stage, &self.moments);
+        let mut reachable = reachable(&self.states, stage, self.which, moments).await?;
         if self.is_open() {
             self.bury(&mut reachable);
         }
@@ -166,9 +176,13 @@ impl Aftermath {
 
     /// Adds what the states are when a fetch has found the claims that are used up, as it may.
     fn bury(&self, states: &mut Vec<State>) {
-        for mut state in states.clone() {
-            if self.stage.buries(&mut state.model, self.which) {
-                states.push(state);
+        for state in states.clone() {
+            for moment in &self.moments {
+                let mut state = state.clone();
+                let buries = self.stage.buries(&mut state.model, self.which, *moment);
+                if buries && !states.contains(&state) {
+                    states.push(state);
+                }
             }
         }
     }
@@ -224,19 +238,20 @@ impl Aftermath {
 
     /// Appends other events to the partitions to which the operation appends, if it can be done now.
     pub(crate) async fn append_beside(&mut self) -> Outcome<Repeated> {
-        let stream = &self.stage.stream;
+        let stream = self.stage.stream.clone();
         for event in self.stage.beside(self.which) {
             let given = [event.clone()];
-            let appended = self.stage.t.backend.append(stream, event).await;
-            self.states = self.reachable().await?;
+            let appended = self.stage.t.backend.append(&stream, event).await;
+            self.arrive().await?;
             match appended {
                 Ok(appended) => retain(&mut self.states, |model| {
-                    model.appended(stream, &given, std::slice::from_ref(&appended))
+                    model.appended(&stream, &given, std::slice::from_ref(&appended))
                 })?,
                 Err(error) if is_in_the_way(&error) => {
                     if error.kind() == ErrorKind::Ambiguous {
+                        let now = self.stage.t.now();
                         for mut state in self.states.clone() {
-                            if self.stage.append_to(&mut state.model, &given).await {
+                            if self.stage.append_to(&mut state.model, &given, now).await {
                                 self.states.push(state);
                             }
                         }
@@ -306,7 +321,11 @@ impl Aftermath {
             return Ok((states, differences));
         };
         let declared = backend.capabilities();
-        let seen = match Observed::of(backend, &first.model).await {
+        let looked = match self.is_open() {
+            true => Observed::of_a_moment(backend, &first.model).await,
+            false => Observed::of(backend, &first.model).await,
+        };
+        let seen = match looked {
             Ok(seen) => seen,
             Err(failure) => return Ok((Vec::new(), format!(": {failure}"))),
         };
@@ -388,24 +407,23 @@ impl Aftermath {
         }
     }
 
-    /// Acks leases, each of which must be current.
+    /// Acks leases, each of which must be current unless the operation may have made it stale.
     pub(crate) async fn ack(&mut self, handle: &Recorder, leases: &[Lease]) -> Outcome {
         for lease in leases {
             let acked = handle.ack(lease).await;
+            self.arrive().await?;
             let (partition, sequence) = (lease.event.partition, lease.event.sequence);
-            let name = self.name();
-            acked.map_err(|error| {
-                broken(
+            let (name, now) = (self.name(), self.stage.t.now());
+            retain(&mut self.states, |model| match &acked {
+                Ok(()) => settled_as(model, lease, &Settle::Ack, &Settled::Acked, now),
+                Err(error) if model.settle(lease, &Settle::Ack, now) == Err(error.kind()) => Ok(()),
+                Err(error) => Err(broken(
                     format!(
                         "Ok for the ack of the latest claim of {partition}/{sequence}, which the {name} \
                          before does not settle"
                     ),
                     format!("Err({}): {error}", error.kind()),
-                )
-            })?;
-            let now = self.stage.t.now();
-            retain(&mut self.states, |model| {
-                settled_as(model, lease, &Settle::Ack, &Settled::Acked, now)
+                )),
             })?;
         }
         Ok(())
@@ -421,6 +439,7 @@ impl Aftermath {
     ) -> Outcome<Option<Vec<Lease>>> {
         let is_open = self.is_open();
         if resets {
+            self.arrive().await?;
             let (stream, group) = (&self.stage.stream, &self.stage.group);
             match handle
                 .reset_group(stream, group, &ResetOptions::new())
@@ -463,7 +482,7 @@ pub(crate) async fn deliver_the_rest(
         .into_iter()
         .enumerate()
     {
-        let is_needed = |a: &Aftermath| nth < 3 || a.is_open() && !a.is_whole();
+        let is_needed = |a: &Aftermath| nth < 3 || a.may_change();
         if !aftermaths.iter().flatten().any(is_needed) {
             break;
         }

@@ -31,6 +31,7 @@ mod model;
 mod observed;
 mod operations;
 mod panics;
+mod possible;
 mod proxy;
 mod race;
 mod random;

@@ -15,7 +15,7 @@ use rheo_core::{
 use crate::expect::{Outcome, broken, expect, expect_eq};
 
 /// What a store holds.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Model {
     pub(crate) streams: BTreeMap<StreamName, Stream>,
     lease_ids: BTreeSet<LeaseId>,
@@ -23,7 +23,7 @@ pub(crate) struct Model {
 }
 
 /// A stream and its groups.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Stream {
     pub(crate) count: PartitionCount,
     pub(crate) log: Vec<Vec<Event>>,
@@ -31,7 +31,7 @@ pub(crate) struct Stream {
 }
 
 /// A group: how often it hands out an event, and one delivery per event, partition by partition.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Group {
     pub(crate) max_attempts: MaxAttempts,
     deliveries: Vec<Vec<Delivery>>,

@@ -60,6 +60,22 @@ impl Observed {
         Self::of_some(backend, model, |_| true).await
     }
 
+    /// The same at one moment, though something may arrive while one looks: looks until two in a row show the
+    /// same, since what arrives is not taken back.
+    pub(crate) async fn of_a_moment(backend: &dyn Backend, model: &Model) -> Outcome<Self> {
+        // More than what may arrive.
+        const LOOKS: usize = 100;
+        let mut last = Self::of(backend, model).await?;
+        for _ in 0..LOOKS {
+            let seen = Self::of(backend, model).await?;
+            if seen == last {
+                break;
+            }
+            last = seen;
+        }
+        Ok(last)
+    }
+
     /// The same of some of the streams alone.
     pub(crate) async fn of_some(
         backend: &dyn Backend,

@@ -163,6 +163,12 @@ impl Interrupted {
             )
     }
 
+    /// Whether it changes nothing more when it arrives after it was done already (ERR-2). A renewal counts
+    /// from its own time.
+    pub(crate) fn is_done_once(self) -> bool {
+        self.may_come_late() && !matches!(self.0, Operation::Renew | Operation::RenewBatch)
+    }
+
     /// How many operation timeouts it may take: a batch form of delivery has one for each lease (ERR-4).
     pub(crate) fn timeouts(self) -> u32 {
         match self.0 {
@@ -566,14 +572,15 @@ impl Stage {
         }
     }
 
-    /// Lets parts of the effect come to pass now; false where they cannot.
+    /// Lets parts of the effect come to pass at a moment; false where they cannot.
     pub(crate) async fn happens(
         &self,
         model: &mut Model,
         which: Interrupted,
         parts: Parts,
+        now: Timestamp,
     ) -> Outcome<bool> {
-        let (stream, group, now) = (&self.stream, &self.group, self.t.now());
+        let (stream, group) = (&self.stream, &self.group);
         let is_in = |at: u32| parts & (1 << at) != 0;
         let partitions = model.streams[stream].count.partitions();
         Ok(match which.0 {
@@ -584,7 +591,7 @@ impl Stage {
                     Operation::Append => events.cloned().collect(),
                     _ => events.filter(is_in).cloned().collect(),
                 };
-                self.append_to(model, &events).await
+                self.append_to(model, &events, now).await
             }
             Operation::Fetch => {
                 let count = parts.count_ones() as usize;
@@ -592,10 +599,14 @@ impl Stage {
                 let claimable = model.claimable(stream, group, &options.partitions, now);
                 let claims = claimable.into_iter().take(count);
                 let claims = claims.map(|(event, attempts)| Lease {
+                    // The same for the same claim, so that equal states are.
+                    lease_id: LeaseId::new(format!(
+                        "{now} {}/{} {attempts}",
+                        event.partition, event.sequence
+                    )),
                     event,
                     group: group.clone(),
                     consumer: options.consumer.clone(),
-                    lease_id: LeaseId::generate(),
                     receipt: None,
                     attempt: attempts + 1,
                     leased_at: now,
@@ -639,8 +650,13 @@ impl Stage {
         })
     }
 
-    /// Appends to the model what the store may have appended; false where that cannot be.
-    pub(crate) async fn append_to(&self, model: &mut Model, events: &[NewEvent]) -> bool {
+    /// Appends to the model what the store may have appended at a moment; false where that cannot be.
+    pub(crate) async fn append_to(
+        &self,
+        model: &mut Model,
+        events: &[NewEvent],
+        now: Timestamp,
+    ) -> bool {
         let Ok(places) = model.route(&self.stream, events) else {
             return false;
         };
@@ -663,7 +679,7 @@ impl Stage {
                 metadata: given.metadata.clone(),
                 timestamp: match there {
                     Some(event) if !self.t.sets_the_clock() => event.timestamp,
-                    _ => self.t.now(),
+                    _ => now,
                 },
             });
         }
@@ -748,10 +764,10 @@ impl Stage {
         Ok(options.with_partitions(Partitions::only([self.to_fetch])))
     }
 
-    /// Lets a fetch find the claims that are used up, as it may; false where there are none, or it is no
-    /// fetch.
-    pub(crate) fn buries(&self, model: &mut Model, which: Interrupted) -> bool {
-        let (stream, group, now) = (&self.stream, &self.group, self.t.now());
+    /// Lets a fetch find the claims that are used up at a moment, as it may; false where there are none, or
+    /// it is no fetch.
+    pub(crate) fn buries(&self, model: &mut Model, which: Interrupted, now: Timestamp) -> bool {
+        let (stream, group) = (&self.stream, &self.group);
         let from = Partitions::only([self.to_fetch]);
         let buries = which.0 == Operation::Fetch && model.has_used_up(stream, group, &from, now);
         if buries {

@@ -11,7 +11,7 @@ mod cancellation;
 mod faults;
 mod going_back;
 mod histories;
-mod meddling;
+pub(crate) mod meddling;
 mod races;
 pub(crate) mod spoils;
 

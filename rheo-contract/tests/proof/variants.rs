@@ -5,6 +5,7 @@ mod checking;
 mod declaring;
 mod delivering;
 mod dividing;
+mod landing;
 mod locking;
 mod querying;
 
@@ -45,6 +46,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static dyn Variant> {
         declaring::ALL,
         delivering::ALL,
         dividing::ALL,
+        landing::ALL,
         locking::ALL,
         querying::ALL,
     ];
