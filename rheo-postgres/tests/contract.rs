@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     match harness::Postgres::from_env() {
-        Ok(postgres) => rheo_contract::run(postgres),
+        Ok(postgres) => postgres.and_drop_all(rheo_contract::run),
         Err(code) => code,
     }
 }

@@ -224,10 +224,8 @@ fn main() -> ExitCode {
             eprintln!("error: RHEO_DEFECT is {name}, which is no defect of this program");
             return ExitCode::FAILURE;
         };
-        return rheo_contract::run(Broken {
-            real: postgres,
-            defect: faulty.defect,
-        });
+        let defect = faulty.defect;
+        return postgres.and_drop_all(|real| rheo_contract::run(Broken { real, defect }));
     }
     let trials = FAULTY
         .iter()

@@ -1,5 +1,7 @@
 //! How the suite reaches the Postgres backend, on the server that `RHEO_POSTGRES_URL` names.
 
+mod schemas;
+
 use std::env;
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -10,12 +12,15 @@ use std::time::Duration;
 use rheo_contract::{Harness, HarnessError, Namespace, Opened, Part, Server, secrets_of_url};
 use rheo_core::{Backend, Clock, async_trait};
 use rheo_postgres::{Config, PostgresBackend, Settings};
+use sqlx::ConnectOptions;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
-use sqlx::{AssertSqlSafe, ConnectOptions};
+
+use self::schemas::Schemas;
 
 /// A schema for each namespace, on a database that may hold other things.
 pub(crate) struct Postgres {
     url: String,
+    schemas: Arc<Schemas>,
 }
 
 /// Each case has handles of its own, so there are many at once.
@@ -24,46 +29,69 @@ const CONNECTIONS: u32 = 4;
 impl Postgres {
     /// On the server that `RHEO_POSTGRES_URL` names; says what to set where it names none.
     pub(crate) fn from_env() -> Result<Self, ExitCode> {
-        env::var("RHEO_POSTGRES_URL").map(|url| Self { url }).map_err(|_| {
+        let url = env::var("RHEO_POSTGRES_URL").map_err(|_| {
             eprintln!(
                 "error: RHEO_POSTGRES_URL is not set: the URL of a PostgreSQL database to test on, \
                  e.g. postgres://user:password@localhost/test"
             );
             ExitCode::from(rheo_contract::EXIT_NOT_STARTED)
-        })
+        })?;
+        let schemas = Arc::new(Schemas::new(&url));
+        Ok(Self { url, schemas })
     }
 
-    fn config(&self, namespace: &Namespace) -> Config {
-        Config::new(&self.url)
-            .with_schema(namespace.as_str())
+    /// Runs something, and drops the schemas that are left when it is over.
+    pub(crate) fn and_drop_all(self, run: impl FnOnce(Self) -> ExitCode) -> ExitCode {
+        let schemas = Arc::clone(&self.schemas);
+        let code = run(self);
+        schemas.drop_all();
+        code
+    }
+
+    fn config(&self, namespace: &Namespace, schema: &str) -> Config {
+        let and = if self.url.contains('?') { '&' } else { '?' };
+        Config::new(format!("{}{and}application_name={namespace}", self.url))
+            .with_schema(schema)
             .with_max_connections(CONNECTIONS)
     }
 
     async fn connect(&self, namespace: &Namespace, clock: Arc<dyn Clock>) -> Opened {
-        self.open_with(self.config(namespace), clock).await
+        let schema = self.schemas.of(namespace).await?;
+        let config = self.config(namespace, &schema);
+        self.open_with(config, namespace, clock).await
     }
 
-    fn open_at(
+    async fn open_at(
         &self,
         address: SocketAddr,
         settings: Settings,
         namespace: &Namespace,
         clock: Arc<dyn Clock>,
     ) -> Opened {
+        let schema = self.schemas.of(namespace).await?;
         let options = PgConnectOptions::from_str(&self.url)?
             .host(&address.ip().to_string())
-            .port(address.port());
+            .port(address.port())
+            .application_name(namespace.as_str());
         let pool: PgPool = PgPoolOptions::new()
             .max_connections(2)
             .connect_lazy_with(options);
-        let settings = settings.with_schema(namespace.as_str());
-        Ok(Arc::new(PostgresBackend::on_pool(pool, settings, clock)?))
+        let settings = settings.with_schema(schema);
+        let backend = Arc::new(PostgresBackend::on_pool(pool.clone(), settings, clock)?);
+        self.schemas.note(namespace, &backend, Some(pool));
+        Ok(backend)
     }
 
-    async fn open_with(&self, config: Config, clock: Arc<dyn Clock>) -> Opened {
-        let backend = PostgresBackend::connect(config, clock)?;
+    async fn open_with(
+        &self,
+        config: Config,
+        namespace: &Namespace,
+        clock: Arc<dyn Clock>,
+    ) -> Opened {
+        let backend = Arc::new(PostgresBackend::connect(config, clock)?);
+        self.schemas.note(namespace, &backend, None);
         backend.ensure_indexes().await?;
-        Ok(Arc::new(backend))
+        Ok(backend)
     }
 }
 
@@ -85,7 +113,9 @@ impl Harness for Postgres {
     }
 
     async fn open(&self, namespace: &Namespace, clock: Arc<dyn Clock>) -> Opened {
-        self.connect(namespace, clock).await
+        let schema = self.schemas.begin(namespace).await?;
+        let config = self.config(namespace, &schema);
+        self.open_with(config, namespace, clock).await
     }
 
     fn secrets(&self) -> Vec<String> {
@@ -104,8 +134,9 @@ impl Harness for Postgres {
     }
 
     async fn narrow_handle(&self, namespace: &Namespace, clock: Arc<dyn Clock>) -> Opened {
-        let config = self.config(namespace).with_max_connections(1);
-        self.open_with(config, clock).await
+        let schema = self.schemas.of(namespace).await?;
+        let config = self.config(namespace, &schema).with_max_connections(1);
+        self.open_with(config, namespace, clock).await
     }
 
     async fn reopen(&self, namespace: &Namespace, clock: Arc<dyn Clock>) -> Opened {
@@ -122,7 +153,7 @@ impl Harness for Postgres {
         let settings = Settings::new()
             .with_acquire_timeout(Duration::from_secs(2))
             .with_operation_timeout(Duration::from_secs(3));
-        self.open_at(address, settings, namespace, clock)
+        self.open_at(address, settings, namespace, clock).await
     }
 
     async fn open_unreachable(&self, namespace: &Namespace, clock: Arc<dyn Clock>) -> Opened {
@@ -131,7 +162,7 @@ impl Harness for Postgres {
         let settings = Settings::new()
             .with_acquire_timeout(Duration::from_millis(300))
             .with_operation_timeout(Duration::from_secs(1));
-        self.open_at(closed_port, settings, namespace, clock)
+        self.open_at(closed_port, settings, namespace, clock).await
     }
 
     async fn store_address(&self) -> Result<SocketAddr, HarnessError> {
@@ -154,11 +185,7 @@ impl Harness for Postgres {
     }
 
     async fn discard(&self, namespace: &Namespace) -> Result<(), HarnessError> {
-        let mut connection = PgConnectOptions::from_str(&self.url)?.connect().await?;
-        let drop = format!("DROP SCHEMA IF EXISTS {namespace} CASCADE");
-        sqlx::raw_sql(AssertSqlSafe(drop))
-            .execute(&mut connection)
-            .await?;
+        self.schemas.discard(namespace);
         Ok(())
     }
 }
