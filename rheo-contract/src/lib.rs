@@ -23,6 +23,7 @@ mod effort;
 mod expect;
 mod faults;
 mod fixture;
+mod flight;
 mod ground;
 mod harness;
 mod history;

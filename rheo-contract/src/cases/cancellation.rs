@@ -1,5 +1,7 @@
 //! Dropped futures: every operation is dropped at each of its await points in turn.
 
+mod next;
+
 use std::future::poll_fn;
 use std::pin::pin;
 use std::task::Poll;
@@ -10,8 +12,11 @@ use crate::aftermath::{Aftermath, deliver_the_rest};
 use crate::case::{Case, case};
 use crate::expect::{Outcome, expect};
 use crate::fixture::Fixture;
+use crate::flight::{Flight, Others, Quiet};
 use crate::recorder::Recorder;
 use crate::stage::{Interrupted, Stage};
+
+use next::Next;
 
 const DISTRIBUTED: Gate = Gate::Guarantee(Guarantee::Distributed);
 
@@ -26,6 +31,10 @@ pub(crate) const CASES: &[Case] = &[
         "a transaction or a lock stays behind in the store, or half of the effect does"
     )
     .needs(&[DISTRIBUTED]),
+    case!(
+        "CAN-1" => calls_beside_a_dropped_one_go_on,
+        "calls share work, a turn or a connection, and whoever did the part of the others was dropped"
+    ),
 ];
 
 /// The most await points at which one operation is dropped.
@@ -43,7 +52,39 @@ async fn a_dropped_future_harms_no_other_handle(t: Fixture) -> Outcome {
     drop_everywhere(&t, &t.backend, &[&other, &t.backend]).await
 }
 
+/// A hundred requests share a handle, and the client of one hangs up.
+async fn calls_beside_a_dropped_one_go_on(t: Fixture) -> Outcome {
+    let handle = t.narrow_handle().await?;
+    let quiet = Quiet::of(&t).await?;
+    let mut operations: Vec<_> = Interrupted::some(&t, |_| true)
+        .iter()
+        .map(|o| o.0)
+        .collect();
+    operations.dedup();
+    for operation in operations {
+        for point in 0..t.budget().times(MOST_POINTS) {
+            let mut has_ended = true;
+            for is_ahead in [true, false] {
+                t.forget_history();
+                let flight = Flight::of(&t, &quiet).await?;
+                let dropped = dropped_after(point, flight.call(&handle, operation));
+                let (ended, landed) = flight.beside(&handle, operation, is_ahead, dropped).await?;
+                if !matches!(ended, Some(Some(_))) {
+                    t.tally().drop_points(1);
+                    has_ended = false;
+                }
+                flight.judge(landed, Others::GoOn).await?;
+            }
+            if has_ended {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
 async fn drop_everywhere(t: &Fixture, dropping: &Recorder, handles: &[&Recorder]) -> Outcome {
+    let next = Next::of(t).await?;
     for operation in Interrupted::some(t, |_| true) {
         for point in 0..t.budget().times(MOST_POINTS) {
             t.forget_history();
@@ -56,6 +97,7 @@ async fn drop_everywhere(t: &Fixture, dropping: &Recorder, handles: &[&Recorder]
                 Some(results) => Aftermath::of(stage, operation, &results?)?,
                 None => {
                     t.tally().drop_points(1);
+                    next.is_answered(dropping, operation).await?;
                     Aftermath::of_dropped(stage, operation)
                 }
             };

@@ -12,6 +12,7 @@ use crate::case::{Case, case};
 use crate::expect::{Failure, Outcome, expect};
 use crate::faults::{Fault, FaultInjector};
 use crate::fixture::Fixture;
+use crate::flight::{Flight, Others, Quiet};
 use crate::harness::Part;
 use crate::operations::Target;
 use crate::recorder::Recorder;
@@ -21,6 +22,10 @@ pub(crate) const CASES: &[Case] = &[
     case!(
         "ERR-1" => a_request_that_is_cut_off_has_no_half_effect,
         "an operation is several requests, and what the first of them did stays when the next one fails"
+    ),
+    case!(
+        "ERR-1" => calls_beside_a_struck_one_are_told_what_happened,
+        "calls share a connection or a request, and the failure of one is told to all of them"
     ),
     case!(
         "ERR-2" => a_lost_reply_is_told_as_it_is,
@@ -80,6 +85,39 @@ const ROOM: Duration = Duration::from_secs(5);
 async fn a_request_that_is_cut_off_has_no_half_effect(t: Fixture) -> Outcome {
     let faults = [Fault::CutRequest, Fault::CutWithinRequest];
     strike_with(&t, &faults, LANES, Interrupted::writes).await
+}
+
+/// Many calls are under way over one handle when a connection breaks: each was told the truth, and no other
+/// call's.
+async fn calls_beside_a_struck_one_are_told_what_happened(t: Fixture) -> Outcome {
+    let (handle, injector) = t.faulty_handle().await?;
+    let quiet = Quiet::of(&t).await?;
+    let mut struck = Struck::default();
+    for fault in [Fault::CutRequest, Fault::LoseReply] {
+        for nth in 1..=times(&t, MOST_REQUESTS) {
+            t.forget_history();
+            revived(&handle).await?;
+            let flight = Flight::of(&t, &quiet).await?;
+            if !injector.arm(fault, nth).await {
+                break;
+            }
+            t.note(format_args!(
+                "many calls meet a fault at request {nth}: {fault}"
+            ));
+            let landed = flight.all(&handle).await;
+            let has_struck = injector.has_struck();
+            injector.heal().await;
+            revived(&handle).await?;
+            revived(&t.backend).await?;
+            flight.judge(landed?, Others::MayFail).await?;
+            if !has_struck {
+                break;
+            }
+            t.tally().cut_points(1);
+            struck.0 = true;
+        }
+    }
+    struck.exercised()
 }
 
 /// The store did it, and nobody was told: the one thing that `Ambiguous` is for.

@@ -10,6 +10,7 @@ mod batches;
 mod cancellation;
 mod faults;
 mod going_back;
+mod flights;
 mod histories;
 pub(crate) mod meddling;
 mod races;
@@ -47,6 +48,7 @@ const GROUPS: &[&[Faulty]] = &[
     attempts::FAULTY,
     cancellation::FAULTY,
     faults::FAULTY,
+    flights::FAULTY,
 ];
 
 pub(crate) fn all() -> impl Iterator<Item = &'static Faulty> {

@@ -520,7 +520,8 @@ pub const RULES: &[Rule] = &[
         "CAN-1",
         "Every future may be dropped at any await point: no lock, transaction or pool slot stays \
         behind, no rule breaks; the effect is either whole or none, in each partition and for each \
-        lease of a batch.",
+        lease of a batch. Other calls go on, on the same handle too: none of them hangs or fails for \
+        it.",
     ),
     // Cost
     should(

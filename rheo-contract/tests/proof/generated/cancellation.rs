@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use rheo_core::{
-    Cause, DeadLetter, Error, EventId, Lease, LeaseDuration, Reason, Result, StreamName,
+    Cause, DeadLetter, Error, EventId, FetchOptions, GroupName, Lease, LeaseDuration, ReadOptions,
+    Reason, Result, StreamName,
 };
 use tokio::task::yield_now;
 
@@ -61,6 +62,16 @@ pub(crate) const FAULTY: &[Faulty] = &[
         DroppedAppendKeepsItsSequence: "readers wait for an append that has taken its sequence, also for a dropped one",
         says: "the events of",
         kills: ["cancellation::CAN-1::a_dropped_future_harms_no_other_handle"],
+    },
+    faulty! {
+        TheNextCallGetsTheDroppedReply: "the reply to a dropped fetch or lag is taken for the answer to the next one",
+        says: "to have its own answer",
+        kills: ["cancellation::CAN-1::a_dropped_future_leaves_all_or_nothing"],
+    },
+    faulty! {
+        TheNextReadGetsTheDroppedReply: "the reply to a dropped read is taken for the answer to the next one",
+        says: "the next call after a dropped read",
+        kills: ["cancellation::CAN-1::a_dropped_future_leaves_all_or_nothing"],
     },
 ];
 
@@ -316,5 +327,71 @@ spoils! { DroppedAppendKeepsItsSequence {
         let horizon = events.iter().position(|event| waits_for(event.id));
         events.truncate(horizon.unwrap_or(events.len()));
         Ok(events)
+    }
+} }
+
+/// Requests whose replies nobody has read.
+struct Unread<T>(Mutex<Vec<T>>);
+
+impl<T> Default for Unread<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+/// A request whose reply stays unread if nobody waits for it.
+struct Asked<'a, T>(&'a Unread<T>, Option<T>);
+
+impl<T> Drop for Asked<'_, T> {
+    fn drop(&mut self) {
+        held(&self.0.0).extend(self.1.take());
+    }
+}
+
+impl<T> Unread<T> {
+    fn pop(&self) -> Option<T> {
+        held(&self.0).pop()
+    }
+
+    /// Calls; what was asked stays unread if that is dropped.
+    async fn ask<A>(&self, request: T, call: impl Future<Output = A> + Send) -> A {
+        let mut asked = Asked(self, Some(request));
+        let answer = call.await;
+        asked.1 = None;
+        answer
+    }
+}
+
+#[derive(Default)]
+struct TheNextCallGetsTheDroppedReply {
+    fetches: Unread<(StreamName, GroupName, FetchOptions)>,
+    lags: Unread<(StreamName, GroupName)>,
+}
+
+spoils! { TheNextCallGetsTheDroppedReply {
+    fetch(self, real, stream, group, options) {
+        if let Some((stream, group, options)) = self.fetches.pop() {
+            return real.store.fetch(&stream, &group, &options).await;
+        }
+        let request = (stream.clone(), group.clone(), options.clone());
+        self.fetches.ask(request, real.backend.fetch(stream, group, options)).await
+    }
+    lag(self, real, stream, group) {
+        if let Some((stream, group)) = self.lags.pop() {
+            return real.store.lag(&stream, &group).await;
+        }
+        self.lags.ask((stream.clone(), group.clone()), real.backend.lag(stream, group)).await
+    }
+} }
+
+#[derive(Default)]
+struct TheNextReadGetsTheDroppedReply(Unread<(StreamName, ReadOptions)>);
+
+spoils! { TheNextReadGetsTheDroppedReply {
+    read(self, real, stream, options) {
+        if let Some((stream, options)) = self.0.pop() {
+            return real.store.read(&stream, &options).await;
+        }
+        self.0.ask((stream.clone(), options.clone()), real.backend.read(stream, options)).await
     }
 } }
