@@ -89,7 +89,7 @@ impl Report<'_> {
         shown
     }
 
-    /// The command that runs just this case once more, with the settings that matter to it; the features
+    /// The command that runs just this case once more, with the settings that are not the usual ones; the features
     /// of the running program are unknown to it, so it says so where the crate has some.
     fn again(&self) -> String {
         let usual = Settings::default();
@@ -97,11 +97,15 @@ impl Report<'_> {
             seed,
             deadline,
             budget,
+            audit,
             ..
         } = self.settings;
         let mut settings = format!("RHEO_SEED={seed}");
         if self.case.is_generated() && *budget != Budget::Default {
             settings.push_str(&format!(" RHEO_BUDGET={budget}"));
+        }
+        if *audit {
+            settings.push_str(" RHEO_AUDIT=1");
         }
         if *deadline != usual.deadline {
             let seconds = deadline.as_secs().max(1);

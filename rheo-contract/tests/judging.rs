@@ -244,9 +244,10 @@ fn the_command_that_repeats_a_case_has_its_settings() {
     assert!(again.starts_with("RHEO_SEED=7 cargo test -p "), "{again}");
 
     settings.deadline = Duration::from_secs(40);
+    settings.audit = true;
     let races = |case: &Case| case.group() == "races";
     let again = repeats(&judge_with(settings, Odd(|| Panics), races));
-    let expected = "RHEO_SEED=7 RHEO_BUDGET=quick RHEO_DEADLINE=40 cargo test -p ";
+    let expected = "RHEO_SEED=7 RHEO_BUDGET=quick RHEO_AUDIT=1 RHEO_DEADLINE=40 cargo test -p ";
     assert!(again.starts_with(expected), "{again}");
 }
 

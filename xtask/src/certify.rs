@@ -8,7 +8,7 @@ use std::process::{ExitCode, Stdio};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use rheo_contract::{Budget, Certificate, Effort, MAX_SEED, Verdict};
+use rheo_contract::{Budget, Certificate, Effort, MAX_SEED, Settings, Verdict};
 
 use crate::backends::{self, BACKENDS, Backend};
 use crate::ending::Running;
@@ -35,14 +35,14 @@ pub(crate) struct Options {
     /// filter or the budget `quick` `certificates/partial`.
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// The seed of everything random; default a new one, which is printed.
+    /// The seed of everything random; default `RHEO_SEED`, else a new one, which is printed.
     #[arg(long, value_parser = seed, allow_hyphen_values = true)]
     seed: Option<u64>,
     /// How much of what is generated is tried: `quick` while you work, which certifies nothing and ends
-    /// with 0 where nothing failed, `long` at night; default `default`.
-    #[arg(long, value_name = "BUDGET", default_value_t)]
-    budget: Budget,
-    /// Also run the cases of what is not declared, and say what could be.
+    /// with 0 where nothing failed, `long` at night; default `RHEO_BUDGET`, else `default`.
+    #[arg(long, value_name = "BUDGET")]
+    budget: Option<Budget>,
+    /// Also run the cases of what is not declared, and say what could be; `RHEO_AUDIT=1` is the same.
     #[arg(long)]
     audit: bool,
     /// Only cases whose name contains this, e.g. `LSE-2` or `queries`; such a run certifies nothing.
@@ -65,16 +65,36 @@ enum Format {
 
 impl Options {
     /// Whether the run certifies nothing, whatever it comes to.
-    fn is_partial(&self) -> bool {
-        self.filter.is_some() || self.budget == Budget::Quick
+    fn is_partial(&self, settings: &Settings) -> bool {
+        self.filter.is_some() || settings.budget == Budget::Quick
+    }
+
+    /// What the run is told: by options, else by the environment.
+    fn settings(&self, environment: Settings) -> Settings {
+        let mut settings = environment;
+        settings.budget = self.budget.unwrap_or(settings.budget);
+        settings.audit |= self.audit;
+        settings
+    }
+
+    /// The variables that tell it, where it is not the environment itself that does.
+    fn variables(&self, settings: &Settings) -> Vec<(&'static str, String)> {
+        let mut variables = vec![
+            ("RHEO_AUDIT", u8::from(settings.audit).to_string()),
+            ("RHEO_BUDGET", settings.budget.to_string()),
+        ];
+        variables.extend(self.seed.map(|seed| ("RHEO_SEED", seed.to_string())));
+        variables
     }
 }
 
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    let settings = options.settings(Settings::from_env().map_err(anyhow::Error::msg)?);
+    let partial = options.is_partial(&settings);
     let folder = match &options.output {
         Some(folder) => std::path::absolute(folder)?,
         // A part of the suite certifies nothing, and must not replace what does.
-        None if options.is_partial() => cargo::certificates()?.join("partial"),
+        None if partial => cargo::certificates()?.join("partial"),
         None => cargo::certificates()?,
     };
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
@@ -89,8 +109,16 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
             }
             Err(why) => return Err(why.context(format!("{} has no server", backend.package))),
         };
-        let certificate = certify(backend, service.as_ref(), options, &folder, &mut told)
-            .with_context(|| format!("{} could not be judged", backend.package))?;
+        let variables = options.variables(&settings);
+        let certificate = certify(
+            backend,
+            service.as_ref(),
+            options,
+            &variables,
+            &folder,
+            &mut told,
+        )
+        .with_context(|| format!("{} could not be judged", backend.package))?;
         certificates.push(certificate);
     }
     match options.format {
@@ -100,7 +128,6 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     for line in told {
         eprintln!("{line}");
     }
-    let partial = options.is_partial();
     let fine = |certificate: &Certificate| {
         certificate.certified || (partial && table::verdict(certificate) != "FAILED")
     };
@@ -124,6 +151,7 @@ fn certify(
     backend: Backend,
     service: Option<&Service>,
     options: &Options,
+    variables: &[(&str, String)],
     folder: &Path,
     told: &mut Vec<String>,
 ) -> Result<Certificate> {
@@ -152,14 +180,8 @@ fn certify(
         "--",
     ]);
     command.args(&options.filter);
-    command
-        .env("RHEO_CERTIFICATES", folder)
-        .env("RHEO_AUDIT", u8::from(options.audit).to_string());
-    command.env("RHEO_BUDGET", options.budget.to_string());
-    match options.seed {
-        Some(seed) => command.env("RHEO_SEED", seed.to_string()),
-        None => command.env_remove("RHEO_SEED"),
-    };
+    command.env("RHEO_CERTIFICATES", folder);
+    command.envs(variables.iter().map(|(name, value)| (name, value)));
     // One line per case, whatever --quiet says to Cargo.
     command.args(["--format", "pretty", "--color", "never"]);
     if let Some(service) = service {
@@ -340,7 +362,49 @@ impl fmt::Display for Progress {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_SEED, Progress, seed};
+    use clap::Parser;
+    use rheo_contract::{Budget, Settings};
+
+    use super::{MAX_SEED, Options, Progress, seed};
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    fn told(line: &str, environment: &Settings) -> (bool, Vec<(&'static str, String)>) {
+        let words = std::iter::once("certify").chain(line.split_whitespace());
+        let options = Line::parse_from(words).options;
+        let settings = options.settings(environment.clone());
+        (options.is_partial(&settings), options.variables(&settings))
+    }
+
+    #[test]
+    fn what_no_option_says_the_environment_says() {
+        let mut environment = Settings::default();
+        let variable = |name, value: &str| (name, value.to_owned());
+        let usual = vec![
+            variable("RHEO_AUDIT", "0"),
+            variable("RHEO_BUDGET", "default"),
+        ];
+        assert_eq!(told("", &environment), (false, usual));
+
+        environment.budget = Budget::Quick;
+        environment.audit = true;
+        let quick = vec![
+            variable("RHEO_AUDIT", "1"),
+            variable("RHEO_BUDGET", "quick"),
+        ];
+        assert_eq!(told("", &environment), (true, quick));
+
+        let long = vec![
+            variable("RHEO_AUDIT", "1"),
+            variable("RHEO_BUDGET", "long"),
+            variable("RHEO_SEED", "7"),
+        ];
+        assert_eq!(told("--budget long --seed 7", &environment), (false, long));
+    }
 
     #[test]
     fn a_seed_is_a_number() {

@@ -241,7 +241,8 @@ fn core_is_small() -> Result<()> {
 fn certification(servers: &Servers) -> Result<()> {
     let folder = cargo::certificates()?;
     let mut certify = xtask()?;
-    certify.arg("certify");
+    // Whatever else the environment says: what `verify` is to accept is a full run.
+    certify.arg("certify").env_remove("RHEO_BUDGET");
     let mut files = Vec::new();
     for backend in BACKENDS
         .iter()
