@@ -60,6 +60,10 @@ pub(crate) const CASES: &[Case] = &[
         "leases are counted from the start of the process, or expire when it ends"
     ),
     case!(
+        "DUR-1" => renewals_survive,
+        "renewals are collected in memory, and written now and then"
+    ),
+    case!(
         "DUR-1" => attempts_survive,
         "attempts are counted in memory"
     ),
@@ -246,6 +250,25 @@ async fn the_expiry_of_a_lease_survives(t: Fixture) -> Outcome {
     }
     expect_error(reopened.ack(&brief).await, ErrorKind::StaleLease)?;
     group.ack(&long).await
+}
+
+/// Who works for long renews: a deployment meanwhile gives the event neither to somebody else, nor to nobody.
+async fn renewals_survive(t: Fixture) -> Outcome {
+    let group = t.group_with_events(2).await?;
+    let longer = group.fetch_one_briefly("a").await?;
+    let shorter = group.fetch_one("a").await?;
+    let hour = LeaseDuration::new(Duration::from_secs(3_600))?;
+    t.backend.renew(&longer, hour).await?;
+    let shorter = t.backend.renew(&shorter, t.brief_lease()).await?;
+    let reopened = t.reopen().await?;
+    t.let_lease_expire(&longer).await;
+    t.let_lease_expire(&shorter).await;
+
+    let group = group.via(&reopened);
+    for reclaimed in group.expect_claimable("b", &[2]).await? {
+        expect_eq("the attempt", reclaimed.attempt, 2)?;
+    }
+    Ok(reopened.ack(&longer).await?)
 }
 
 /// An event that makes its consumer crash would otherwise be tried for ever.

@@ -62,6 +62,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "reset::RPL-5::reset_to_the_end_waits_for_new_events",
             "reset::RPL-6::reset_leaves_other_groups_alone",
             "wakeup::OPS-4::chosen_events_are_told",
+            "durability::DUR-1::renewals_survive",
         ],
     },
     faulty! {

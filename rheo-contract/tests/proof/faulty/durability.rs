@@ -5,9 +5,9 @@ use std::sync::Mutex;
 
 use rheo_core::{
     Cursor, DeadLetter, DeadLetterOptions, Error, ErrorKind, Event, EventId, Existing,
-    FetchOptions, GroupName, GroupOptions, Lag, Lease, LeaseId, NewEvent, Page, Partition, Query,
-    ReadOptions, Replay, ResetOptions, Result, RetryDelay, RetryOptions, RetryOutcome, Sequence,
-    Start, StreamName, StreamOptions, async_trait,
+    FetchOptions, GroupName, GroupOptions, Lag, Lease, LeaseDuration, LeaseId, NewEvent, Page,
+    Partition, Query, ReadOptions, Replay, ResetOptions, Result, RetryDelay, RetryOptions,
+    RetryOutcome, Sequence, Start, StreamName, StreamOptions, async_trait,
 };
 
 use super::Faulty;
@@ -77,6 +77,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "durability::DUR-1::the_expiry_of_a_lease_survives",
             "lifecycle::ERR-1::a_call_on_a_closed_handle_has_no_effect",
             "lifecycle::ERR-7::closing_one_handle_leaves_the_others",
+            "durability::DUR-1::renewals_survive",
         ],
     },
     faulty! {
@@ -96,6 +97,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "durability::DUR-1::what_is_settled_stays_settled",
             "lifecycle::ERR-1::a_call_on_a_closed_handle_has_no_effect",
             "lifecycle::ERR-7::closing_one_handle_leaves_the_others",
+            "durability::DUR-1::renewals_survive",
         ],
     },
     faulty! {
@@ -110,6 +112,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "durability::DUR-1::what_is_settled_stays_settled",
             "lifecycle::ERR-1::a_call_on_a_closed_handle_has_no_effect",
             "lifecycle::ERR-7::closing_one_handle_leaves_the_others",
+            "durability::DUR-1::renewals_survive",
         ],
     },
     faulty! {
@@ -123,6 +126,11 @@ pub(super) const FAULTY: &[Faulty] = &[
         ],
     },
     faulty! {
+        RenewalsAreNotWritten: "a lease ends when it would have ended without the renewals by a handle that was closed",
+        says: "the claimable sequences",
+        kills: ["durability::DUR-1::renewals_survive"],
+    },
+    faulty! {
         AttemptsLiveInTheHandle: "each handle counts the attempts that it has given",
         says: "the attempt",
         kills: [
@@ -131,6 +139,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "distribution::DST-1::a_retry_elsewhere_counts_as_an_attempt",
             "durability::DUR-1::the_delay_of_a_retry_survives",
             "durability::DUR-1::the_expiry_of_a_lease_survives",
+            "durability::DUR-1::renewals_survive",
         ],
     },
     faulty! {
@@ -687,5 +696,31 @@ impl Defect for IndexesAnewAfterARestart {
             events.clear();
         }
         Ok(events)
+    }
+}
+
+/// Leases as they were before they were renewed first.
+#[derive(Default)]
+struct RenewalsAreNotWritten(Mutex<HashMap<LeaseId, Lease>>);
+
+#[async_trait]
+impl Defect for RenewalsAreNotWritten {
+    async fn renew(&self, real: &Real, lease: &Lease, duration: LeaseDuration) -> Result<Lease> {
+        let renewed = real.backend.renew(lease, duration).await?;
+        let mut before = self.0.lock().expect("no defect panics");
+        before
+            .entry(lease.lease_id.clone())
+            .or_insert_with(|| lease.clone());
+        Ok(renewed)
+    }
+    async fn close(&self, real: &Real) -> Result<()> {
+        let before = std::mem::take(&mut *self.0.lock().expect("no defect panics"));
+        for lease in before.into_values() {
+            let left = lease.expires_at.saturating_since(real.now());
+            let left = LeaseDuration::new(left.max(std::time::Duration::from_micros(1)))?;
+            // It may be settled by now.
+            let _ = real.backend.renew(&lease, left).await;
+        }
+        real.backend.close().await
     }
 }

@@ -90,6 +90,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "durability::DUR-1::the_expiry_of_a_lease_survives",
             "durability::DUR-1::what_is_settled_stays_settled",
             "lifecycle::ERR-1::a_call_on_a_closed_handle_has_no_effect",
+            "durability::DUR-1::renewals_survive",
         ],
     },
 ];

@@ -214,6 +214,7 @@ pub(super) const FAULTY: &[Faulty] = &[
             "reset::RPL-5::reset_reaches_each_of_twelve_partitions",
             "reset::RPL-6::reset_of_one_partition_touches_no_state_elsewhere",
             "reset::RPL-6::reset_touches_no_state_of_other_groups",
+            "durability::DUR-1::renewals_survive",
         ],
     },
     faulty! {

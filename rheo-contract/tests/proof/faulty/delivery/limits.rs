@@ -148,6 +148,7 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
             "streams::STR-1::a_stream_is_not_made_twice",
             "streams::STR-2::consumer_names_come_back",
             "wakeup::OPS-4::work_that_is_there_is_told",
+            "durability::DUR-1::renewals_survive",
         ],
     },
     faulty! {

@@ -205,6 +205,7 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
             "replay::RPL-1::old_deadlines_mean_nothing_after_a_replay",
             "replay::RPL-4::chosen_events_below_the_start_expire_as_any_other",
             "wakeup::OPS-4::an_expired_renewal_is_told",
+            "durability::DUR-1::renewals_survive",
         ],
     },
     faulty! {

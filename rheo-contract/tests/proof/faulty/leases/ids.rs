@@ -44,6 +44,7 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
             "reset::RPL-7::acks_that_race_a_reset_lose_no_event",
             "streams::STR-2::group_names_never_collide",
             "streams::STR-2::long_names_that_begin_alike_are_told_apart",
+            "durability::DUR-1::renewals_survive",
         ],
     },
     faulty! {
@@ -77,6 +78,7 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
             "reset::RPL-5::a_lease_from_before_a_reset_settles_nothing",
             "reset::RPL-5::reset_drops_any_number_of_deliveries",
             "reset::RPL-7::acks_that_race_a_reset_lose_no_event",
+            "durability::DUR-1::renewals_survive",
         ],
     },
     faulty! {
@@ -98,6 +100,7 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
             "durability::DUR-1::what_is_settled_stays_settled",
             "lifecycle::ERR-1::a_call_on_a_closed_handle_has_no_effect",
             "lifecycle::ERR-7::closing_one_handle_leaves_the_others",
+            "durability::DUR-1::renewals_survive",
         ],
     },
 ];

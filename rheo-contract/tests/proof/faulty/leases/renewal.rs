@@ -71,6 +71,7 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
             "replay::RPL-4::chosen_events_below_the_start_expire_as_any_other",
             "settling::DLQ-3::a_renewed_last_lease_is_not_given_up_on",
             "wakeup::OPS-4::an_expired_renewal_is_told",
+            "durability::DUR-1::renewals_survive",
         ],
     },
     faulty! {

@@ -144,6 +144,7 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
             "reset::RPL-5::a_lease_from_before_a_reset_settles_nothing",
             "reset::RPL-5::reset_drops_any_number_of_deliveries",
             "reset::RPL-7::acks_that_race_a_reset_lose_no_event",
+            "durability::DUR-1::renewals_survive",
         ],
     },
     faulty! {
@@ -171,6 +172,7 @@ pub(in crate::faulty) const FAULTY: &[Faulty] = &[
             "reset::RPL-5::attempts_begin_again_after_a_reset",
             "reset::RPL-5::reset_drops_any_number_of_deliveries",
             "reset::RPL-5::reset_reaches_each_of_twelve_partitions",
+            "durability::DUR-1::renewals_survive",
         ],
     },
     faulty! {
