@@ -1,10 +1,12 @@
 //! Races: many tasks at once, over one handle and over two, checked for what cannot have been.
 
+mod answers;
 mod batches;
 
 use rheo_core::{Gate, GroupOptions, Guarantee, Lease, Replay, ResetOptions, Sequence};
 use tokio::task::JoinSet;
 
+use self::answers::calls_at_once_are_answered_each_for_itself;
 use self::batches::batches_at_once_that_share_ids_are_whole_or_refused;
 use crate::case::{Case, case};
 use crate::expect::{Outcome, expect, expect_eq};
@@ -53,6 +55,10 @@ pub(crate) const CASES: &[Case] = &[
         "RPL-7" => concurrent_histories_with_replays_and_resets_have_no_anomaly,
         "a replay or reset goes event by event, and what is claimed or settled meanwhile is left as it was, or \
          written over it"
+    ),
+    case!(
+        "STR-4" => calls_at_once_are_answered_each_for_itself,
+        "calls under way are put together, or share an answer, by too little of what they ask for"
     ),
 ];
 

@@ -9,11 +9,12 @@ mod attempts;
 mod batches;
 mod cancellation;
 mod faults;
-mod going_back;
 mod flights;
+mod going_back;
 mod histories;
 pub(crate) mod meddling;
 mod races;
+mod sharing;
 pub(crate) mod spoils;
 
 use std::collections::BTreeMap;
@@ -44,6 +45,7 @@ const GROUPS: &[&[Faulty]] = &[
     races::FAULTY,
     batches::FAULTY,
     going_back::FAULTY,
+    sharing::FAULTY,
     answers::FAULTY,
     attempts::FAULTY,
     cancellation::FAULTY,

@@ -143,7 +143,9 @@ pub const RULES: &[Rule] = &[
         "STR-4",
         "Streams are isolated from each other: nothing that is done to one changes what another \
         gives. Groups of one name on two streams are two groups, and one event id may be in both \
-        streams.",
+        streams. Calls at once, over one handle or several, are answered each for itself: what \
+        another one asks for, does or is refused plays no part in an answer beyond what it changes in \
+        the stream or group that both are about.",
     ),
     must(
         "STR-5",
