@@ -403,6 +403,32 @@ impl Fixture {
         self.opened_again().await
     }
 
+    /// Closes a handle, which is or is not the only one, and gives another one in its place; the same one
+    /// where the store lives and dies with it.
+    pub(crate) async fn replaced(&self, handle: &Recorder, is_only: bool) -> Outcome<Recorder> {
+        let Shared {
+            harness,
+            namespace,
+            clock,
+            history,
+            ..
+        } = &*self.shared;
+        let declared = self.capabilities();
+        let opened = if is_only && declared.guarantees(Guarantee::Durable) {
+            handle.close().await?;
+            history.note("open the namespace again");
+            harness.reopen(namespace, clock.handed_out()).await
+        } else if declared.guarantees(Guarantee::Distributed) {
+            history.note("open a handle for the one that is closed now");
+            let opened = harness.second_handle(namespace, clock.handed_out()).await;
+            handle.close().await?;
+            opened
+        } else {
+            return Ok(handle.clone());
+        };
+        self.recorded(handle.label(), opened)
+    }
+
     /// A handle whose store cannot be reached.
     ///
     /// A store that lives and dies with the process (neither durable nor distributed) is gone when

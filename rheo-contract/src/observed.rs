@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use rheo_core::{
     Backend, Capabilities, DeadLetter, DeadLetterOptions, Event, Gate, GroupName, Guarantee, Lag,
-    MaxAttempts, OptionalOperation, Partition, Query, ReadOptions, Sequence, StreamName, Timestamp,
+    ListOptions, MaxAttempts, OptionalOperation, Partition, PartitionCount, Query, ReadOptions,
+    Sequence, StreamInfo, StreamName, Timestamp,
 };
 
 use crate::expect::{Outcome, expect_eq};
@@ -20,6 +21,9 @@ pub(crate) struct Observed {
 struct Stream {
     log: Vec<Vec<Event>>,
     queried: Option<Vec<Event>>,
+    /// The partitions that it has where streams are listed, as often as it is.
+    listed: Option<Vec<PartitionCount>>,
+    listed_groups: Option<Vec<GroupName>>,
     groups: BTreeMap<GroupName, Group>,
 }
 
@@ -27,7 +31,16 @@ struct Stream {
 struct Group {
     lag: Option<Lag>,
     dead_letters: Option<Vec<DeadLetter>>,
-    info: Option<(MaxAttempts, u64, u64)>,
+    info: Option<Info>,
+}
+
+/// What is told of a group beside its names.
+#[derive(Debug, Clone, PartialEq)]
+struct Info {
+    max_attempts: MaxAttempts,
+    leased: u64,
+    dead_letters: u64,
+    lag: Lag,
 }
 
 /// More than any log here holds.
@@ -36,6 +49,8 @@ const ALL: u32 = 10_000;
 /// What a backend with these capabilities shows of them.
 struct Sight {
     queries: bool,
+    streams: bool,
+    groups: bool,
     lag: bool,
     dead_letters: bool,
     info: bool,
@@ -47,6 +62,8 @@ impl Sight {
         let operation = |operation| Gate::Operation(operation).is_declared(declared);
         Self {
             queries: guarantee(Guarantee::OrderedRangeScan),
+            streams: operation(OptionalOperation::ListStreams),
+            groups: operation(OptionalOperation::ListGroups),
             lag: guarantee(Guarantee::ContiguousFrontier),
             dead_letters: operation(OptionalOperation::DeadLetters),
             info: operation(OptionalOperation::GroupInfo),
@@ -84,6 +101,11 @@ impl Observed {
     ) -> Outcome<Self> {
         let sight = Sight::of(&backend.capabilities());
         let mut streams = BTreeMap::new();
+        let all_listed = if sight.streams {
+            Some(list(backend).await?)
+        } else {
+            None
+        };
         for (name, stream) in model.streams.iter().filter(|(name, _)| which(name)) {
             let mut log = Vec::new();
             for partition in stream.count.partitions() {
@@ -91,6 +113,16 @@ impl Observed {
             }
             let queried = if sight.queries {
                 Some(query(backend, name).await?)
+            } else {
+                None
+            };
+            let listed = all_listed.as_ref().map(|all| {
+                let of_it = all.iter().filter(|info| info.stream == *name);
+                of_it.map(|info| info.partition_count).collect()
+            });
+            let listed_groups = if sight.groups {
+                let options = ListOptions::new().with_limit(ALL);
+                Some(backend.list_groups(name, &options).await?)
             } else {
                 None
             };
@@ -105,6 +137,8 @@ impl Observed {
             let stream = Stream {
                 log,
                 queried,
+                listed,
+                listed_groups,
                 groups,
             };
             streams.insert(name.clone(), stream);
@@ -125,9 +159,15 @@ impl Observed {
                 let mut shown = Group {
                     lag: sight.lag.then(|| group.lag()),
                     dead_letters: sight.dead_letters.then(|| group.dead_letters()),
-                    info: sight.info.then(|| {
-                        let dead = group.dead_letters().len() as u64;
-                        (group.max_attempts, group.leased(), dead)
+                    info: sight.info.then(|| Info {
+                        max_attempts: group.max_attempts,
+                        leased: group.leased(),
+                        dead_letters: group.dead_letters().len() as u64,
+                        lag: if sight.lag {
+                            group.lag()
+                        } else {
+                            Lag::default()
+                        },
                     }),
                 };
                 if !model.has_exact_times() {
@@ -138,6 +178,10 @@ impl Observed {
             Stream {
                 log: stream.log.clone(),
                 queried: sight.queries.then(queried),
+                listed: sight.streams.then(|| vec![stream.count]),
+                listed_groups: sight
+                    .groups
+                    .then(|| stream.groups.keys().cloned().collect()),
                 groups: mapped(&stream.groups, group),
             }
         };
@@ -157,13 +201,17 @@ impl Observed {
             }
             let what = format!("the events of {name:?} by a query (QRY-1, QRY-2)");
             expect_eq(&what, &seen.queried, &expected.queried)?;
+            let what = format!("the partitions of {name:?} in the list of streams (OPS-1)");
+            expect_eq(&what, &seen.listed, &expected.listed)?;
+            let what = format!("the list of groups of {name:?} (OPS-2)");
+            expect_eq(&what, &seen.listed_groups, &expected.listed_groups)?;
             for (group, seen) in &seen.groups {
                 let expected = &expected.groups[group];
                 let of = format!("of {group:?} on {name:?}");
                 expect_eq(&format!("the lag {of} (FRN-1)"), &seen.lag, &expected.lag)?;
                 let what = format!("the dead letters {of} (DLQ-5)");
                 expect_eq(&what, &seen.dead_letters, &expected.dead_letters)?;
-                let what = format!("attempts at most, leases and dead letters {of} (OPS-3)");
+                let what = format!("attempts at most, leases, dead letters and lag {of} (OPS-3)");
                 expect_eq(&what, &seen.info, &expected.info)?;
             }
         }
@@ -192,7 +240,12 @@ impl Group {
         }
         if sight.info {
             let info = backend.group_info(stream, group).await?;
-            shown.info = Some((info.max_attempts, info.leased, info.dead_letters));
+            shown.info = Some(Info {
+                max_attempts: info.max_attempts,
+                leased: info.leased,
+                dead_letters: info.dead_letters,
+                lag: info.lag,
+            });
         }
         Ok(shown)
     }
@@ -205,6 +258,11 @@ impl Group {
             dead.dead_at = Timestamp::UNIX_EPOCH;
         }
     }
+}
+
+async fn list(backend: &dyn Backend) -> Outcome<Vec<StreamInfo>> {
+    let options = ListOptions::new().with_limit(ALL);
+    Ok(backend.list_streams(&options).await?)
 }
 
 async fn read(

@@ -23,8 +23,9 @@ const LONGEST: usize = 80;
 /// budget.
 const LEAST: usize = 4;
 const ENOUGH: Duration = Duration::from_secs(8);
-/// How many histories are tried at most to make a failing one shorter.
-const MOST_SHRINKS: u32 = 400;
+/// How many histories are tried at most to make a failing one shorter, and after how long no further one is.
+const MOST_SHRINKS: usize = 400;
+const LONG_ENOUGH: Duration = Duration::from_secs(60);
 
 /// Plays random histories of this mix of operations; the budget says how many.
 pub(crate) async fn play(t: &Fixture, mix: &'static Mix) -> Outcome {
@@ -32,7 +33,7 @@ pub(crate) async fn play(t: &Fixture, mix: &'static Mix) -> Outcome {
     if mix.handles > 0 {
         handles.push(t.second_handle().await?);
     }
-    let histories = u32::try_from(t.budget().times(28)).unwrap_or(u32::MAX);
+    let histories = u32::try_from(t.budget().times(40)).unwrap_or(u32::MAX);
     let (to_play, mut asked) = mpsc::channel(1);
     let (answer, answers) = blocking::channel();
     let seed = seed(t);
@@ -41,7 +42,8 @@ pub(crate) async fn play(t: &Fixture, mix: &'static Mix) -> Outcome {
         let config = Config {
             cases: histories,
             failure_persistence: None,
-            max_shrink_iters: MOST_SHRINKS,
+            // It prints a line when it comes to that: the end is said by what is answered.
+            max_shrink_iters: u32::MAX - 1,
             ..Config::default()
         };
         let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
@@ -58,6 +60,7 @@ pub(crate) async fn play(t: &Fixture, mix: &'static Mix) -> Outcome {
         })
     });
     let (mut last_failure, mut found_with) = (None, 0);
+    let (mut shrinks, mut found) = (0, Instant::now());
     let least = t.budget().times(LEAST);
     let (started, mut played) = (Instant::now(), 0);
     while let Some(steps) = asked.recv().await {
@@ -67,11 +70,19 @@ pub(crate) async fn play(t: &Fixture, mix: &'static Mix) -> Outcome {
             let _ = answer.send(true);
             continue;
         }
+        if last_failure.is_some() {
+            shrinks += 1;
+            if shrinks > MOST_SHRINKS || found.elapsed() > LONG_ENOUGH {
+                // The shortest one so far stays the shortest.
+                let _ = answer.send(true);
+                continue;
+            }
+        }
         played += 1;
-        let outcome = once(t, &handles, &steps).await;
+        let outcome = once(t, &mut handles, &steps).await;
         let agrees = outcome.is_ok();
         if !agrees && last_failure.is_none() {
-            found_with = steps.len();
+            (found_with, found) = (steps.len(), Instant::now());
         }
         last_failure = outcome.err().or(last_failure);
         let _ = answer.send(agrees);
@@ -80,7 +91,7 @@ pub(crate) async fn play(t: &Fixture, mix: &'static Mix) -> Outcome {
         Ok(Ok(())) => Ok(()),
         Ok(Err(TestError::Fail(_, shortest))) => {
             // Once more, so that the history of the case is that of the shortest one.
-            let again = once(t, &handles, &shortest).await;
+            let again = once(t, &mut handles, &shortest).await;
             t.note(format_args!(
                 "a history of {found_with} steps was shortened to {}, each compared with the model",
                 shortest.len()
@@ -95,7 +106,7 @@ pub(crate) async fn play(t: &Fixture, mix: &'static Mix) -> Outcome {
 }
 
 /// One history, on streams of its own.
-async fn once(t: &Fixture, handles: &[Recorder], steps: &[Step]) -> Outcome {
+async fn once(t: &Fixture, handles: &mut [Recorder], steps: &[Step]) -> Outcome {
     t.forget_history();
     let mut play = Play::new(t, handles).await?;
     for step in steps {

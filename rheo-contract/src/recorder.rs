@@ -37,6 +37,11 @@ impl Recorder {
         }
     }
 
+    /// What tells it apart in the history.
+    pub(crate) fn label(&self) -> &'static str {
+        self.label
+    }
+
     /// The backend itself, for a look that is not worth recording.
     pub(crate) fn unrecorded(&self) -> &Arc<dyn Backend> {
         &self.backend

@@ -27,10 +27,18 @@ pub(crate) const CASES: &[Case] = &[
         "an interplay of replay or reset with leases, delays and dead letters; read the history"
     ),
     case!(
+        "DLQ-5" => random_dead_letters_agree_with_the_model,
+        "an interplay of replays with how events died, or with pages and their cursors; read the history"
+    ),
+    case!(
         "DST-1" => random_histories_of_two_handles_agree_with_the_model,
         "a handle keeps something in memory that another one changes; read the history"
     )
     .needs(&[DISTRIBUTED]),
+    case!(
+        "DUR-1" => random_histories_with_reopened_stores_agree_with_the_model,
+        "a handle keeps something in memory that matters later; read the history"
+    ),
 ];
 
 const QUIET: Mix = Mix {
@@ -42,7 +50,10 @@ const QUIET: Mix = Mix {
     reset: 0,
     time: 2,
     query: 0,
+    read: 0,
+    dead_letters: 1,
     handles: 0,
+    reopen: 0,
 };
 
 /// Sequences, routing, ids, and what queries find of it.
@@ -52,6 +63,7 @@ async fn random_appends_and_queries_agree_with_the_model(t: Fixture) -> Outcome 
         fetch: 2,
         settle: 2,
         query: 12,
+        read: 4,
         ..QUIET
     };
     play(&t, &MIX).await
@@ -77,20 +89,46 @@ async fn random_expiries_agree_with_the_model(t: Fixture) -> Outcome {
 /// Operators who go back while consumers are at work.
 async fn random_replays_and_resets_agree_with_the_model(t: Fixture) -> Outcome {
     const MIX: Mix = Mix {
-        replay: 2,
-        reset: 1,
+        replay: 3,
+        reset: 3,
         time: 3,
         ..QUIET
     };
     play(&t, &MIX).await
 }
 
-/// The same through two handles that take turns.
+/// People who look at what died, of what, and send it back.
+async fn random_dead_letters_agree_with_the_model(t: Fixture) -> Outcome {
+    const MIX: Mix = Mix {
+        append: 2,
+        fetch: 10,
+        settle: 3,
+        replay: 2,
+        time: 9,
+        dead_letters: 14,
+        ..QUIET
+    };
+    play(&t, &MIX).await
+}
+
+/// Consumers and operators at two handles that take turns.
 async fn random_histories_of_two_handles_agree_with_the_model(t: Fixture) -> Outcome {
     const MIX: Mix = Mix {
-        replay: 2,
+        replay: 1,
         reset: 1,
         handles: 8,
+        reopen: 1,
+        ..QUIET
+    };
+    play(&t, &MIX).await
+}
+
+/// Consumers and operators, with deployments in between.
+async fn random_histories_with_reopened_stores_agree_with_the_model(t: Fixture) -> Outcome {
+    const MIX: Mix = Mix {
+        replay: 1,
+        reset: 3,
+        reopen: 6,
         ..QUIET
     };
     play(&t, &MIX).await

@@ -1,7 +1,9 @@
 //! Plays steps on a backend and on the model at the same time.
 
+mod pages;
 mod queries;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use rheo_core::{
@@ -27,17 +29,19 @@ const HELD: usize = 12;
 /// One history while it is played.
 pub(super) struct Play<'a> {
     t: &'a Fixture,
-    handles: &'a [Recorder],
+    handles: &'a mut [Recorder],
     handle: usize,
     model: Model,
     streams: Vec<StreamName>,
     groups: Vec<(StreamName, GroupName)>,
     leases: Vec<Lease>,
+    /// The events that are or were dead letters of a group.
+    died: BTreeMap<(StreamName, GroupName), BTreeSet<EventId>>,
 }
 
 impl<'a> Play<'a> {
     /// Two streams with two groups each.
-    pub(super) async fn new(t: &'a Fixture, handles: &'a [Recorder]) -> Outcome<Self> {
+    pub(super) async fn new(t: &'a Fixture, handles: &'a mut [Recorder]) -> Outcome<Self> {
         let mut play = Self {
             t,
             handles,
@@ -46,6 +50,7 @@ impl<'a> Play<'a> {
             streams: Vec::new(),
             groups: Vec::new(),
             leases: Vec::new(),
+            died: BTreeMap::new(),
         };
         let most = if play.declares(Guarantee::Partitions) {
             3
@@ -67,6 +72,7 @@ impl<'a> Play<'a> {
         let played = self.play(step).await;
         self.t.tally().operations(1);
         played?;
+        self.remember_dead();
         let touched = self.touched(step);
         self.compare(|stream| touched.as_ref().is_none_or(|touched| touched == stream))
             .await
@@ -77,13 +83,20 @@ impl<'a> Play<'a> {
         match step {
             Step::Append { stream, .. }
             | Step::CreateGroup { stream, .. }
-            | Step::Query { stream, .. } => Some(self.stream(*stream).clone()),
+            | Step::Query { stream, .. }
+            | Step::Read { stream, .. } => Some(self.stream(*stream).clone()),
             Step::Fetch { group, .. }
             | Step::ReplayAfter { group, .. }
+            | Step::ReplayAfterEach { group, .. }
             | Step::ReplayEvents { group, .. }
             | Step::Reset { group, .. }
+            | Step::DeadLetters { group, .. }
             | Step::Ask { group } => Some(self.group(*group).0.clone()),
-            Step::Settle { .. } | Step::Pass(_) | Step::EnsureIndexes | Step::ChangeHandle => None,
+            Step::Settle { .. }
+            | Step::Pass(_)
+            | Step::EnsureIndexes
+            | Step::ChangeHandle
+            | Step::Reopen => None,
         }
     }
 
@@ -150,6 +163,16 @@ impl<'a> Play<'a> {
                 };
                 self.replay(*group, replay).await
             }
+            Step::ReplayAfterEach { group, after } => {
+                let count = self.model.streams[&self.group(*group).0].count;
+                let mut each = BTreeMap::new();
+                for (partition, after) in count.partitions().zip(after) {
+                    if let Some(after) = after {
+                        each.insert(partition, Sequence::new((*after).into())?);
+                    }
+                }
+                self.replay(*group, Replay::AfterEach(each)).await
+            }
             Step::ReplayEvents { group, events } => {
                 let all = self.events_of(&self.group(*group).0);
                 let chosen = events.iter().filter_map(|event| nth(&all, *event));
@@ -175,10 +198,26 @@ impl<'a> Play<'a> {
                 let query = self.filtered(*stream, *filter, *fields)?;
                 self.query(*stream, query, *order, *page).await
             }
+            Step::Read {
+                stream,
+                partition,
+                after,
+                limit,
+            } => self.read(*stream, *partition, *after, *limit).await,
+            Step::DeadLetters {
+                group,
+                page,
+                behind,
+            } => self.dead_letters(*group, *page, *behind).await,
             Step::Ask { group } => self.ask(*group).await,
             Step::EnsureIndexes => Ok(self.backend().ensure_indexes().await?),
             Step::ChangeHandle => {
                 self.handle = (self.handle + 1) % self.handles.len();
+                Ok(())
+            }
+            Step::Reopen => {
+                let is_only = self.handles.len() == 1;
+                self.handles[self.handle] = self.t.replaced(self.backend(), is_only).await?;
                 Ok(())
             }
         }
@@ -425,6 +464,18 @@ impl<'a> Play<'a> {
             From::Beginning => Start::Beginning,
             From::End => Start::End,
             From::After(sequence) => Start::AfterSequence(Sequence::new(u64::from(sequence % 6))?),
+            From::AfterEach(each) => {
+                let mut starts = BTreeMap::new();
+                for (at, events) in self.model.streams[stream].log.iter().enumerate() {
+                    let number = each[at % each.len()];
+                    if number < From::UNNAMED {
+                        let sequence = u64::from(number) % (events.len() as u64 + 1);
+                        let partition = Partition::new(u32::try_from(at).unwrap_or(u32::MAX));
+                        starts.insert(partition, Sequence::new(sequence)?);
+                    }
+                }
+                Start::AfterSequences(starts)
+            }
             From::Event(event) => match nth(&self.events_of(stream), event) {
                 Some(event) => Start::AtTime(event.timestamp),
                 None => Start::AtTime(self.t.now()),

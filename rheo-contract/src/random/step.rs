@@ -36,6 +36,9 @@ pub(crate) enum Step {
         after: u8,
         partitions: Choice,
     },
+    /// Reopens what is above a sequence of each partition's own, in the order of the partitions; of those
+    /// without one, nothing.
+    ReplayAfterEach { group: u8, after: Vec<Option<u8>> },
     /// Reopens chosen events.
     ReplayEvents { group: u8, events: Vec<u8> },
     /// Starts again.
@@ -54,12 +57,23 @@ pub(crate) enum Step {
         order: u8,
         page: u8,
     },
+    /// Reads on behind a sequence.
+    Read {
+        stream: u8,
+        partition: u8,
+        after: u8,
+        limit: u8,
+    },
+    /// Pages through dead letters.
+    DeadLetters { group: u8, page: u8, behind: Behind },
     /// Asks whether there is work, and waits for none.
     Ask { group: u8 },
     /// `ensure_indexes`.
     EnsureIndexes,
     /// The other handle does the next steps, where there is one.
     ChangeHandle,
+    /// The handle is closed, and another one opened in its place, where the store outlives its handles.
+    Reopen,
 }
 
 /// Where an event goes.
@@ -81,8 +95,28 @@ pub(crate) enum Choice {
 pub(crate) enum From {
     Beginning,
     After(u8),
+    /// After a sequence of each partition's own; one with a high number is not named.
+    AfterEach([u8; 3]),
     Event(u8),
     End,
+}
+
+impl From {
+    /// From this number on a partition is not named.
+    pub(crate) const UNNAMED: u8 = 5;
+    /// Below this all numbers are.
+    const NUMBERS: u8 = 9;
+}
+
+/// Behind what a page of dead letters begins.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Behind {
+    /// Nothing.
+    Nothing,
+    /// A dead letter.
+    Dead(u8),
+    /// An event that was a dead letter and is none any more, or any where there is no such one.
+    Once(u8),
 }
 
 /// What the holder of a lease does.
@@ -125,7 +159,10 @@ pub(crate) struct Mix {
     pub(crate) reset: u32,
     pub(crate) time: u32,
     pub(crate) query: u32,
+    pub(crate) read: u32,
+    pub(crate) dead_letters: u32,
     pub(crate) handles: u32,
+    pub(crate) reopen: u32,
 }
 
 impl Mix {
@@ -147,11 +184,13 @@ impl Mix {
             ])
         };
         let from = || {
-            Union::new(vec![
-                Just(From::Beginning).boxed(),
-                any::<u8>().prop_map(From::After).boxed(),
-                any::<u8>().prop_map(From::Event).boxed(),
-                Just(From::End).boxed(),
+            let each = proptest::array::uniform3(0..From::NUMBERS);
+            Union::new_weighted(vec![
+                (1, Just(From::Beginning).boxed()),
+                (1, any::<u8>().prop_map(From::After).boxed()),
+                (2, each.prop_map(From::AfterEach).boxed()),
+                (1, any::<u8>().prop_map(From::Event).boxed()),
+                (1, Just(From::End).boxed()),
             ])
         };
         let span = || {
@@ -235,13 +274,19 @@ impl Mix {
             );
         let settle = (mostly_few, how, proptest::bool::weighted(0.1))
             .prop_map(|(leases, how, lies)| Step::Settle { leases, how, lies });
-        let replay_after = (number(), 0..8_u8, choice()).prop_map(|(group, after, partitions)| {
-            Step::ReplayAfter {
+        // What is above a low sequence has mostly been claimed.
+        let low = || Union::new_weighted(vec![(3, (0..3_u8).boxed()), (1, (3..8_u8).boxed())]);
+        let replay_after =
+            (number(), low(), choice()).prop_map(|(group, after, partitions)| Step::ReplayAfter {
                 group,
                 after,
                 partitions,
-            }
-        });
+            });
+        let replay_after_each = (
+            number(),
+            proptest::collection::vec(proptest::option::weighted(0.8, low()), 1..=3),
+        )
+            .prop_map(|(group, after)| Step::ReplayAfterEach { group, after });
         let replay_events =
             (number(), few()).prop_map(|(group, events)| Step::ReplayEvents { group, events });
         let reset =
@@ -259,17 +304,40 @@ impl Mix {
                 page,
             },
         );
+        let read = (number(), number(), 0..12_u8, 0..6_u8).prop_map(
+            |(stream, partition, after, limit)| Step::Read {
+                stream,
+                partition,
+                after,
+                limit,
+            },
+        );
+        let behind = Union::new_weighted(vec![
+            (2, Just(Behind::Nothing).boxed()),
+            (2, number().prop_map(Behind::Dead).boxed()),
+            (3, number().prop_map(Behind::Once).boxed()),
+        ]);
+        let dead_letters =
+            (number(), 0..5_u8, behind).prop_map(|(group, page, behind)| Step::DeadLetters {
+                group,
+                page,
+                behind,
+            });
         let weighted = vec![
             (self.append, append.boxed()),
             (self.groups, group.boxed()),
             (self.fetch, fetch.boxed()),
             (self.settle, settle.boxed()),
             (self.replay, replay_after.boxed()),
+            (self.replay, replay_after_each.boxed()),
             (self.replay, replay_events.boxed()),
             (self.reset, reset.boxed()),
             (self.time, time.prop_map(Step::Pass).boxed()),
             (self.query, query.boxed()),
+            (self.read, read.boxed()),
+            (self.dead_letters, dead_letters.boxed()),
             (self.handles, Just(Step::ChangeHandle).boxed()),
+            (self.reopen, Just(Step::Reopen).boxed()),
             (1, Just(Step::EnsureIndexes).boxed()),
             (1, number().prop_map(|group| Step::Ask { group }).boxed()),
         ];

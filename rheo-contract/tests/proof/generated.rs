@@ -12,6 +12,7 @@ mod faults;
 mod flights;
 mod going_back;
 mod histories;
+mod interplay;
 pub(crate) mod meddling;
 mod races;
 mod sharing;
@@ -42,6 +43,7 @@ const ONE_REASON_IN: usize = 4;
 
 const GROUPS: &[&[Faulty]] = &[
     histories::FAULTY,
+    interplay::FAULTY,
     races::FAULTY,
     batches::FAULTY,
     going_back::FAULTY,

@@ -28,7 +28,7 @@ pub(crate) const FAULTY: &[Faulty] = &[
     },
     faulty! {
         RenewedLeasesOutliveReplays: "the number of leases still counts those that were renewed before they were replayed",
-        says: "attempts at most, leases and dead letters",
+        says: "attempts at most, leases, dead letters and lag",
         kills: ["histories::RPL-1::random_replays_and_resets_agree_with_the_model"],
     },
     faulty! {

@@ -104,6 +104,25 @@ macro_rules! spoils {
             ) -> rheo_core::Result<rheo_core::Wakeup> { $($body)* }
         ] $($rest)* }
     };
+    (@ $defect:ty [$($done:tt)*] list_streams($me:ident, $real:ident, $options:ident) { $($body:tt)* } $($rest:tt)*) => {
+        $crate::generated::spoils::spoils! { @ $defect [$($done)*
+            async fn list_streams(
+                &$me,
+                $real: &$crate::defect::Real,
+                $options: &rheo_core::ListOptions<rheo_core::StreamName>,
+            ) -> rheo_core::Result<Vec<rheo_core::StreamInfo>> { $($body)* }
+        ] $($rest)* }
+    };
+    (@ $defect:ty [$($done:tt)*] list_groups($me:ident, $real:ident, $stream:ident, $options:ident) { $($body:tt)* } $($rest:tt)*) => {
+        $crate::generated::spoils::spoils! { @ $defect [$($done)*
+            async fn list_groups(
+                &$me,
+                $real: &$crate::defect::Real,
+                $stream: &rheo_core::StreamName,
+                $options: &rheo_core::ListOptions<rheo_core::GroupName>,
+            ) -> rheo_core::Result<Vec<rheo_core::GroupName>> { $($body)* }
+        ] $($rest)* }
+    };
     // What is about a group, with options of some type or without.
     (@ $defect:ty [$($done:tt)*] create_group($($args:ident),*) $($rest:tt)*) => {
         $crate::generated::spoils::spoils! { @ $defect [$($done)*]
