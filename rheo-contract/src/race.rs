@@ -13,7 +13,7 @@ use rheo_core::{
     Backend, Clock, ConsumerId, Direction, Error, Event, EventId, EventKey, FetchOptions, Gate,
     GroupName, Guarantee, JsonObject, Lag, Lease, LeaseDuration, ManualClock, NewEvent,
     OptionalOperation, OrderBy, Partition, Query, ReadOptions, Reason, Replay, ResetOptions,
-    RetryOptions, RetryOutcome, Timestamp,
+    RetryDelay, RetryOptions, RetryOutcome, Timestamp,
 };
 use serde_json::json;
 use tokio::sync::Barrier;
@@ -30,7 +30,9 @@ const TASKS: usize = 8;
 /// What each of them does in a round.
 const STEPS: usize = 6;
 /// Rounds; the clock moves between them.
-const ROUNDS: usize = 8;
+const ROUNDS: usize = 10;
+/// In one round of so many one task alone fetches, so that what is claimable stays so meanwhile.
+const ALONE_EVERY: usize = 4;
 /// How often an event is handed out, in one history after the other: as good as always, so that it is
 /// reclaimed again and again, or twice, so that it dies of it.
 const ATTEMPTS: [u32; 3] = [MANY, 2, MANY];
@@ -72,8 +74,32 @@ enum What {
 enum How {
     Ack,
     Reject,
-    Retry,
+    Retry(RetryDelay),
     Renew(LeaseDuration),
+}
+
+/// What a task does in a round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// Everything.
+    All,
+    /// It is the only one that fetches, and does so more often.
+    Fetcher,
+    /// Everything else.
+    Others,
+}
+
+impl Role {
+    fn of(task: usize, round: usize) -> Self {
+        match (
+            round % ALONE_EVERY + 1 == ALONE_EVERY,
+            task == round % TASKS,
+        ) {
+            (false, _) => Self::All,
+            (true, true) => Self::Fetcher,
+            (true, false) => Self::Others,
+        }
+    }
 }
 
 impl fmt::Display for How {
@@ -81,7 +107,8 @@ impl fmt::Display for How {
         match self {
             Self::Ack => f.write_str("ack"),
             Self::Reject => f.write_str("reject"),
-            Self::Retry => f.write_str("retry"),
+            Self::Retry(RetryDelay::NONE) => f.write_str("retry"),
+            Self::Retry(delay) => write!(f, "retry after {:?}", delay.as_duration()),
             Self::Renew(duration) => write!(f, "renew for {:?}", duration.as_duration()),
         }
     }
@@ -151,7 +178,7 @@ pub(crate) async fn play_skewed(t: &Fixture) -> Outcome {
     for number in 0..t.budget().times(HISTORIES) {
         t.forget_history();
         let track = Arc::new(Track::new(t, handles.clone(), number, &["billing"]).await?);
-        for _ in 0..ROUNDS {
+        for round in 0..ROUNDS {
             let off = t.brief().mul_f64(t.random(300) as f64 / 100.0);
             let off_by = if t.random(2) == 0 {
                 t.now().saturating_add(off)
@@ -162,7 +189,7 @@ pub(crate) async fn play_skewed(t: &Fixture) -> Outcome {
             t.note(format_args!(
                 "the clock of the second handle is put to {off_by}"
             ));
-            track.round(t).await?;
+            track.round(t, round).await?;
             track.move_the_clock(t).await;
         }
         track.check(t, Clocks::Differ).await?;
@@ -213,8 +240,8 @@ impl Track {
 
     /// Some rounds with time in between, and what can be said of them.
     async fn play(self: Arc<Self>, t: &Fixture) -> Outcome {
-        for _ in 0..ROUNDS {
-            self.round(t).await?;
+        for round in 0..ROUNDS {
+            self.round(t, round).await?;
             self.move_the_clock(t).await;
         }
         let clocks = if t.sets_the_clock() {
@@ -226,7 +253,7 @@ impl Track {
     }
 
     /// All tasks at once, from one barrier on.
-    async fn round(self: &Arc<Self>, t: &Fixture) -> Outcome {
+    async fn round(self: &Arc<Self>, t: &Fixture, round: usize) -> Outcome {
         let barrier = Arc::new(Barrier::new(TASKS));
         let contended = self.contended(t.now());
         let mut tasks = JoinSet::new();
@@ -235,6 +262,7 @@ impl Track {
             let contended = contended
                 .clone()
                 .filter(|_| task % 2 == 0 || self.goes_back && task == 1);
+            let role = Role::of(task, round);
             let mut dice = fastrand::Rng::with_seed(t.random(u64::MAX));
             tasks.spawn(async move {
                 barrier.wait().await;
@@ -246,7 +274,7 @@ impl Track {
                     None => {}
                 }
                 for _ in 0..STEPS {
-                    track.step(&t, task, &mut dice).await?;
+                    track.step(&t, task, role, &mut dice).await?;
                 }
                 Ok(())
             });
@@ -256,7 +284,13 @@ impl Track {
         Ok(())
     }
 
-    async fn step(&self, t: &Fixture, task: usize, dice: &mut fastrand::Rng) -> Outcome {
+    async fn step(
+        &self,
+        t: &Fixture,
+        task: usize,
+        role: Role,
+        dice: &mut fastrand::Rng,
+    ) -> Outcome {
         let backend = &self.handles[task % self.handles.len()];
         let group = match &self.groups[..] {
             [group] => group,
@@ -275,19 +309,15 @@ impl Track {
         let scans = self.declares(Gate::Guarantee(Guarantee::OrderedRangeScan));
         let lags = self.declares(Gate::Guarantee(Guarantee::ContiguousFrontier));
         let what = match dice.u32(0..16) {
+            _ if role == Role::Fetcher && dice.bool() => {
+                self.fetch(t, backend, group, task, dice).await?
+            }
             0..3 => {
                 let event = event(t, dice)?.with_partition(partition);
                 What::Append(event.clone(), backend.append(stream, event).await)
             }
-            3..6 => {
-                let options = FetchOptions::new(ConsumerId::new(format!("task-{task}"))?)
-                    .with_limit(dice.u32(1..4))
-                    .with_lease_duration(self.duration(t, dice)?);
-                let fetched = backend.fetch(stream, group, &options).await;
-                held(&self.leases).extend(fetched.iter().flatten().cloned());
-                What::Fetch(options, fetched)
-            }
-            6..10 => match self.lease(dice) {
+            3..6 if role != Role::Others => self.fetch(t, backend, group, task, dice).await?,
+            3..10 => match self.lease(dice) {
                 None => return Ok(()),
                 Some(lease) => {
                     self.settle_one(t, task, dice, lease).await;
@@ -314,6 +344,26 @@ impl Track {
         Ok(())
     }
 
+    /// From all partitions, or now and then from one alone.
+    async fn fetch(
+        &self,
+        t: &Fixture,
+        backend: &Recorder,
+        group: &GroupName,
+        task: usize,
+        dice: &mut fastrand::Rng,
+    ) -> Outcome<What> {
+        let mut options = FetchOptions::new(ConsumerId::new(format!("task-{task}"))?)
+            .with_limit(dice.u32(1..4))
+            .with_lease_duration(self.duration(t, dice)?);
+        if dice.u32(0..4) == 0 {
+            options = options.with_partitions(Partition::new(dice.u32(0..self.partitions)));
+        }
+        let fetched = backend.fetch(&self.stream().name, group, &options).await;
+        held(&self.leases).extend(fetched.iter().flatten().cloned());
+        Ok(What::Fetch(options, fetched))
+    }
+
     /// What a query gives, page by page.
     async fn pages(&self, backend: &Recorder, query: &Query) -> Outcome<Vec<Vec<Event>>> {
         const MOST: usize = TASKS * STEPS * ROUNDS;
@@ -335,7 +385,7 @@ impl Track {
 
     async fn settle_one(&self, t: &Fixture, task: usize, dice: &mut fastrand::Rng, lease: Lease) {
         let backend = &self.handles[task % self.handles.len()];
-        let how = self.how(t, dice);
+        let how = how(t, dice);
         let (started, now) = (self.tick(), t.now());
         let settled = settle(backend, &lease, how).await;
         let group = lease.group.clone();
@@ -373,15 +423,6 @@ impl Track {
         let latest = if dice.bool() { TASKS / 2 } else { 3 * TASKS };
         let from = leases.len().saturating_sub(latest);
         dice.choice(&leases[from..]).cloned()
-    }
-
-    fn how(&self, t: &Fixture, dice: &mut fastrand::Rng) -> How {
-        match dice.u32(0..8) {
-            0..3 => How::Ack,
-            3 => How::Reject,
-            4..6 => How::Retry,
-            _ => How::Renew(t.lease_to_race()),
-        }
     }
 
     /// For how long a fetch claims: always the same where leases race for their end again and again, else
@@ -494,6 +535,21 @@ fn query(partition: Partition, dice: &mut fastrand::Rng) -> Query {
     query
 }
 
+/// A retry waits now and then where the suite sets the time: until a lease ends that was claimed now, or for
+/// half as long.
+fn how(t: &Fixture, dice: &mut fastrand::Rng) -> How {
+    match dice.u32(0..8) {
+        0..3 => How::Ack,
+        3 => How::Reject,
+        4..6 if t.sets_the_clock() && dice.u32(0..4) == 0 => {
+            let part = if dice.bool() { 1 } else { 2 };
+            How::Retry(RetryDelay::new(t.brief() / part).unwrap_or_default())
+        }
+        4..6 => How::Retry(RetryDelay::NONE),
+        _ => How::Renew(t.lease_to_race()),
+    }
+}
+
 async fn settle(backend: &Recorder, lease: &Lease, how: How) -> Result<Settled, Error> {
     match how {
         How::Ack => backend.ack(lease).await.map(|()| Settled::Done),
@@ -501,8 +557,9 @@ async fn settle(backend: &Recorder, lease: &Lease, how: How) -> Result<Settled, 
             let rejected = backend.reject(lease, &Reason::new(REJECTED)).await;
             rejected.map(|()| Settled::Done)
         }
-        How::Retry => {
-            let retried = backend.retry(lease, &RetryOptions::new()).await;
+        How::Retry(delay) => {
+            let options = RetryOptions::new().with_delay(delay);
+            let retried = backend.retry(lease, &options).await;
             retried.map(Settled::Retried)
         }
         How::Renew(duration) => {

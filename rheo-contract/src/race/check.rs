@@ -2,6 +2,7 @@
 
 mod claims;
 mod end;
+mod given;
 mod lives;
 mod log;
 mod progress;
@@ -219,7 +220,7 @@ impl Claim<'_> {
     fn ended_by(&self) -> impl Iterator<Item = (&Done, How, bool)> {
         self.accepted().filter(|(_, how, _)| match how {
             How::Ack | How::Reject => true,
-            How::Retry => self.is_last,
+            How::Retry(_) => self.is_last,
             How::Renew(_) => false,
         })
     }
@@ -278,6 +279,7 @@ impl History {
         for (place, claims) in &claims {
             self.check_claims_of(*place, claims, found);
         }
+        self.check_given(&claims, found);
         self.check_progress(&claims, found);
         self.check_end(&claims, found);
     }

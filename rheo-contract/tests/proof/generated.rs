@@ -14,6 +14,7 @@ mod going_back;
 mod histories;
 mod interplay;
 pub(crate) mod meddling;
+mod passing;
 mod races;
 mod sharing;
 pub(crate) mod spoils;
@@ -48,6 +49,7 @@ const GROUPS: &[&[Faulty]] = &[
     batches::FAULTY,
     going_back::FAULTY,
     sharing::FAULTY,
+    passing::FAULTY,
     answers::FAULTY,
     attempts::FAULTY,
     cancellation::FAULTY,

@@ -87,6 +87,14 @@ impl History {
                 format!("{:?} and {:?}", lease.group, lease.consumer),
             ));
         }
+        if !asked.partitions.contains(lease.event.partition) {
+            found.push(Anomaly::new(
+                "lease of a partition that was not selected (DLV-3)",
+                about(),
+                format!("one of {:?}", asked.partitions),
+                lease.brief(),
+            ));
+        }
         let lasts = asked.lease_duration.as_duration();
         if lease.expires_at != lease.leased_at.saturating_add(lasts) {
             found.push(Anomaly::new(
@@ -239,7 +247,7 @@ impl History {
         let mut retried = false;
         for (by, how, surely) in claim.accepted() {
             match how {
-                How::Retry | How::Renew(_) if surely && by.started > next.by.ended => {
+                How::Retry(_) | How::Renew(_) if surely && by.started > next.by.ended => {
                     found.push(Anomaly::new(
                         "late retry or renewal accepted (LSE-2)",
                         about(by),
@@ -247,7 +255,22 @@ impl History {
                         format!("{how} after {}", next.lease.brief()),
                     ));
                 }
-                How::Retry => retried |= by.started < next.by.ended,
+                How::Retry(delay) => {
+                    let due = by.now.saturating_add(delay.as_duration());
+                    let waits = self.clocks == Clocks::Agree && next.by.now < due;
+                    if waits && surely {
+                        found.push(Anomaly::new(
+                            "claim before the delay of a retry was over (DLQ-1)",
+                            about(next.by),
+                            format!(
+                                "no claim before {due}, after {how} of {}",
+                                claim.lease.brief()
+                            ),
+                            format!("{} at {}", next.lease.brief(), next.by.now),
+                        ));
+                    }
+                    retried |= by.started < next.by.ended && (surely || !waits);
+                }
                 How::Ack | How::Reject if surely => found.push(Anomaly::new(
                     "late settle accepted, or settled event redelivered (LSE-2, DLV-7)",
                     about(std::cmp::max_by_key(by, next.by, |done| done.started)),

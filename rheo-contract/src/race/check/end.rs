@@ -214,7 +214,7 @@ impl History {
             let attempt = claim.lease.attempt;
             let reasons = claim.ended_by().filter_map(|(_, how, _)| match how {
                 How::Reject => Some(Reason::new(REJECTED)),
-                How::Retry => Some(Reason::max_attempts()),
+                How::Retry(_) => Some(Reason::max_attempts()),
                 How::Ack | How::Renew(_) => None,
             });
             deaths.extend(reasons.map(|reason| (attempt, reason)));

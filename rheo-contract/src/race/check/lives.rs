@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use rheo_core::{
-    Error, ErrorKind, Event, Lease, LeaseId, Partition, Replay, ResetOptions, Start, Timestamp,
+    Error, ErrorKind, Event, Lease, LeaseId, Partition, Replay, ResetOptions, RetryDelay, Sequence,
+    Start, Timestamp,
 };
 
 use self::order::{Life, Reaper, Step, Verdict};
@@ -93,8 +94,8 @@ impl History {
 
     fn life(&self, place: Place) -> Life<'_> {
         let (partition, sequence) = place;
-        let logged = self.log.get(partition as usize);
-        let event = logged.and_then(|events| events.get(usize::try_from(sequence).ok()? - 1));
+        let event = Sequence::new(sequence).ok();
+        let event = event.and_then(|sequence| self.event(Partition::new(partition), sequence));
         let mut steps = Vec::new();
         if event.is_none() {
             // An append without an answer that arrived when the log had been read.
@@ -238,7 +239,12 @@ impl History {
         let then = match (how, result) {
             (How::Ack, _) => Then::Acked,
             (How::Reject, _) => Then::Rejected,
-            (How::Retry, _) => Then::Retried(Moment::Past),
+            (How::Retry(RetryDelay::NONE), _) => Then::Retried(Moment::Past),
+            (How::Retry(delay), Ok(_)) if self.clocks == Clocks::Agree => {
+                let due = done.now.saturating_add(delay.as_duration());
+                Then::Retried(Moment::At(due))
+            }
+            (How::Retry(_), _) => Then::Retried(Moment::Unknown),
             (How::Renew(_), Ok(Settled::Renewed(renewed))) => {
                 Then::Renewed(self.moment(renewed.expires_at))
             }
@@ -427,10 +433,10 @@ fn name_of(act: &Act<'_>) -> &'static str {
         Act::Replay { .. } | Act::StartBefore | Act::StartAfter | Act::StartAtTheEnd => {
             "replay or reset that no order explains (RPL-4, RPL-5)"
         }
-        Act::Pass => "frontier ahead, in any order (FRN-4)",
-        Act::Stop => "frontier behind, in any order (FRN-1)",
-        Act::Leave => "event passed by a group, in any order (DLV-6)",
-        Act::Letter(None) => "dead letter lost, in any order (DLQ-3, DLQ-4)",
+        Act::Pass => "frontier ahead that no order explains (FRN-4)",
+        Act::Stop => "frontier behind that no order explains (FRN-1)",
+        Act::Leave => "missing event that no order explains (DLV-6)",
+        Act::Letter(None) => "missing dead letter that no order explains (DLQ-3, DLQ-4)",
         Act::Letter(Some(_)) => "dead letter that no order explains (DLQ-5, RPL-1)",
     }
 }

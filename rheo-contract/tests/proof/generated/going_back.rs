@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 
 use rheo_core::{
-    DeadLetter, DeadLetterOptions, Error, EventId, GroupName, Lag, Lease, LeaseId, Replay,
+    DeadLetter, DeadLetterOptions, Error, EventId, GroupName, Lag, Lease, LeaseId, Replay, Result,
     StreamName,
 };
 
 use crate::book::held;
 use crate::defect::Real;
 use crate::faulty::{Faulty, faulty};
-use crate::generated::meddling::{UnderWay, claimed_again, lose};
+use crate::generated::meddling::{UnderWay, claimed_again, lose, pause};
 use crate::generated::races::was_reopened;
 use crate::generated::spoils::spoils;
 use crate::journal::What;
@@ -20,7 +20,7 @@ use crate::tweak::{Place, place_of};
 pub(crate) const FAULTY: &[Faulty] = &[
     faulty! {
         AckUndoesAReplayOfItsEvent: "an ack that found its lease is written, though its event was chosen for a replay meanwhile",
-        says: "in any order (DLV-6)",
+        says: "that no order explains",
         kills: ["races::RPL-7::concurrent_histories_with_replays_and_resets_have_no_anomaly"],
     },
     faulty! {
@@ -39,23 +39,23 @@ pub(crate) const FAULTY: &[Faulty] = &[
         kills: ["races::RPL-7::concurrent_histories_with_replays_and_resets_have_no_anomaly"],
     },
     faulty! {
-        ReplaysLoseWhatIsBeingClaimed: "a replay loses an event that was claimed while it was under way",
-        says: "in any order (DLV-6)",
+        GoingBackLosesWhatIsBeingClaimed: "a replay or reset loses an event that was claimed while it was under way",
+        says: "that no order explains",
         kills: ["races::RPL-7::concurrent_histories_with_replays_and_resets_have_no_anomaly"],
     },
     faulty! {
-        ReplaysDuringAcksKeepLetters: "a replay of chosen events that overlaps an ack or a fetch reopens dead letters, and keeps their entries",
+        ReplaysDuringSettlesKeepLetters: "a replay that overlaps a settle or a fetch reopens dead letters, and keeps their entries",
         says: "dead letter that no order explains",
         kills: ["races::RPL-7::concurrent_histories_with_replays_and_resets_have_no_anomaly"],
     },
     faulty! {
         LagsOutlastAReplay: "a lag that a replay or reset overlaps is remembered, and is the frontier that the next lag gives",
-        says: "frontier ahead, in any order (FRN-4)",
+        says: "frontier ahead that no order explains (FRN-4)",
         kills: ["races::RPL-7::concurrent_histories_with_replays_and_resets_have_no_anomaly"],
     },
     faulty! {
         ReplaysReachTheGroupThatSettles: "a replay goes back in another group too, while that settles",
-        says: "no order",
+        says: "that no order explains",
         kills: ["races::RPL-7::concurrent_histories_with_replays_and_resets_have_no_anomaly"],
     },
 ];
@@ -167,31 +167,51 @@ spoils! { FetchesCountOnOverAReplay {
 } }
 
 #[derive(Default)]
-struct ReplaysLoseWhatIsBeingClaimed;
+struct GoingBackLosesWhatIsBeingClaimed;
 
-spoils! { ReplaysLoseWhatIsBeingClaimed {
+spoils! { GoingBackLosesWhatIsBeingClaimed {
     replay(self, real, stream, group, replay) {
         let mark = real.journal.mark();
+        pause(8).await;
         real.backend.replay(stream, group, replay).await?;
-        for entry in real.journal.since(mark) {
-            let is_here = entry.lease.event.stream == *stream && entry.lease.group == *group;
-            if is_here && entry.what == What::Claimed && was_reopened(real, &entry.lease, mark)
-                && let Some(again) = claimed_again(real, &entry.lease).await?
-            {
-                lose(real, &again).await?;
-            }
-        }
-        Ok(())
+        lose_what_was_claimed(real, stream, group, mark).await
+    }
+    reset_group(self, real, stream, group, options) {
+        let mark = real.journal.mark();
+        pause(8).await;
+        real.backend.reset_group(stream, group, options).await?;
+        lose_what_was_claimed(real, stream, group, mark).await
     }
 } }
+
+/// Loses what was claimed since then, and reopened.
+async fn lose_what_was_claimed(
+    real: &Real,
+    stream: &StreamName,
+    group: &GroupName,
+    mark: usize,
+) -> Result<()> {
+    for entry in real.journal.since(mark) {
+        let is_here = entry.lease.event.stream == *stream && entry.lease.group == *group;
+        if is_here
+            && entry.what == What::Claimed
+            && was_reopened(real, &entry.lease, mark)
+            && let Some(again) = claimed_again(real, &entry.lease).await?
+        {
+            // Whether or not another call lost it meanwhile.
+            let _ = lose(real, &again).await;
+        }
+    }
+    Ok(())
+}
 
 /// Letters of what was reopened.
 type Letters = Mutex<Vec<DeadLetter>>;
 
 #[derive(Default)]
-struct ReplaysDuringAcksKeepLetters;
+struct ReplaysDuringSettlesKeepLetters;
 
-spoils! { ReplaysDuringAcksKeepLetters {
+spoils! { ReplaysDuringSettlesKeepLetters {
     fetch(self, real, stream, group, options) {
         let _busy = real.beside.of::<UnderWay<GroupName>>().begin(group.clone());
         real.backend.fetch(stream, group, options).await
@@ -200,23 +220,37 @@ spoils! { ReplaysDuringAcksKeepLetters {
         let _busy = real.beside.of::<UnderWay<GroupName>>().begin(lease.group.clone());
         real.backend.ack(lease).await
     }
+    retry(self, real, lease, options) {
+        let _busy = real.beside.of::<UnderWay<GroupName>>().begin(lease.group.clone());
+        real.backend.retry(lease, options).await
+    }
+    reject(self, real, lease, reason) {
+        let _busy = real.beside.of::<UnderWay<GroupName>>().begin(lease.group.clone());
+        real.backend.reject(lease, reason).await
+    }
+    renew(self, real, lease, duration) {
+        let _busy = real.beside.of::<UnderWay<GroupName>>().begin(lease.group.clone());
+        real.backend.renew(lease, duration).await
+    }
     replay(self, real, stream, group, replay) {
-        if let Replay::Events(ids) = replay
-            && real.beside.of::<UnderWay<GroupName>>().has(group)
-        {
-            let all = DeadLetterOptions::new().with_limit(u32::MAX);
-            let mut letters = real.store.dead_letters(stream, group, &all).await?;
-            letters.retain(|letter| ids.contains(&letter.event.id));
+        let is_busy = real.beside.of::<UnderWay<GroupName>>().has(group);
+        let all = DeadLetterOptions::new().with_limit(u32::MAX);
+        let mut letters = real.store.dead_letters(stream, group, &all).await?;
+        real.backend.replay(stream, group, replay).await?;
+        if is_busy {
+            let left = real.store.dead_letters(stream, group, &all).await?;
+            letters.retain(|letter| !left.contains(letter));
             held(&real.beside.of::<Letters>()).extend(letters);
         }
-        real.backend.replay(stream, group, replay).await
+        Ok(())
     }
     dead_letters(self, real, stream, group, options) {
         let mut letters = real.backend.dead_letters(stream, group, options).await?;
-        for kept in held(&real.beside.of::<Letters>()).iter() {
+        let kept = held(&real.beside.of::<Letters>()).clone();
+        for kept in kept.into_iter().filter(|_| options.after.is_none()) {
             let is_new = letters.iter().all(|letter| letter.event.id != kept.event.id);
             if is_new && kept.event.stream == *stream && kept.group == *group {
-                letters.push(kept.clone());
+                letters.push(kept);
             }
         }
         letters.sort_by_key(|letter| (letter.event.partition, letter.event.sequence));
