@@ -100,7 +100,7 @@ fn not_given(
     let about = About::event(event).by(done);
     if leases.is_empty() {
         return Some(Anomaly::new(
-            "nothing given, though something was claimable (DLV-3)",
+            "claimable event passed, and nothing given (DLV-3)",
             about,
             format!("at least one lease of {:?}", asked.partitions),
             format!("none, and {} was claimable all the time", event.brief()),

@@ -11,7 +11,7 @@ use crate::tweak::{Place, place_of};
 pub(crate) const FAULTY: &[Faulty] = &[
     faulty! {
         FetchesGiveNothingDuringSettles: "a fetch that finds the group locked by a settle gives nothing instead of waiting",
-        says: "nothing given, though something was claimable (DLV-3)",
+        says: "claimable event passed, and nothing given (DLV-3)",
         kills: ["races::DLV-7::concurrent_histories_of_one_handle_have_no_anomaly"],
     },
     faulty! {

@@ -43,12 +43,12 @@ pub(crate) const FAULTY: &[Faulty] = &[
     },
     faulty! {
         GroupsPassOpenAppends: "a fetch passes an event whose append is under way when it claims a later one",
-        says: "event passed by a group (DLV-6)",
+        says: "event passed",
         kills: ["races::DLV-7::concurrent_histories_of_one_handle_have_no_anomaly"],
     },
     faulty! {
         FirstFetchMeetsFirstAppend: "a fetch that finds a partition empty takes its end for the group's position when it is done",
-        says: "event passed by a group (DLV-6)",
+        says: "event passed",
         kills: ["races::DLV-7::concurrent_histories_of_one_handle_have_no_anomaly"],
     },
     faulty! {
