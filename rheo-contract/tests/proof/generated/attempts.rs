@@ -54,7 +54,9 @@ async fn fetch_and_reap(
     let mut reaped = Vec::new();
     if fetching.is_any() {
         reaped = real.journal.current(stream, group);
-        reaped.retain(|lease| lease.expires_at <= now);
+        reaped.retain(|lease| {
+            lease.expires_at <= now && options.partitions.contains(lease.event.partition)
+        });
     }
     let _fetching = fetching.begin(options.consumer.clone());
     let leases = real.backend.fetch(stream, group, options).await?;
