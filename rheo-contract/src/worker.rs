@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::process::{ExitCode, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use rheo_core::{
     Backend, Clock, ConsumerId, Event, FetchOptions, GroupName, Lease, ManualClock, NewEvent,
@@ -12,10 +13,11 @@ use rheo_core::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use tokio::io::{AsyncBufReadExt, BufReader, Lines};
-use tokio::process::{Child, ChildStdout, Command};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader, Lines};
+use tokio::process::{Child, ChildStderr, ChildStdout, Command};
+use tokio::task::JoinHandle;
 
-use crate::expect::{Failure, Outcome};
+use crate::expect::{Failure, Outcome, broken};
 use crate::harness::{Harness, Namespace};
 
 /// The variable that makes the program a worker.
@@ -43,6 +45,8 @@ pub(crate) struct Order {
 pub(crate) enum Task {
     /// On the store alone: appends, fetches, and acks one of two, until it is killed.
     Everything,
+    /// The same beside others.
+    EverythingBeside,
     /// Beside others: fetches that many events, and holds them until it is killed.
     Hold(u32),
     /// Beside others: fetches and acks until nothing is left.
@@ -63,7 +67,12 @@ pub(crate) enum Told {
 pub(crate) struct Worker {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
+    /// What else it says, to be shown when it ends by itself.
+    said: JoinHandle<String>,
 }
+
+/// What a worker says is cut to this many bytes, the last ones.
+const MOST_SAID: usize = 4_096;
 
 /// In a process that was started as a worker: does the work and gives the exit code.
 pub(crate) fn serve_if_asked(harness: &dyn Harness) -> Option<ExitCode> {
@@ -100,7 +109,7 @@ async fn work(backend: &dyn Backend, order: &Order) -> rheo_core::Result<()> {
     let (stream, group) = (&order.stream, &order.group);
     let fetch = FetchOptions::new(order.consumer.clone());
     match order.task {
-        Task::Everything => {
+        Task::Everything | Task::EverythingBeside => {
             for number in 0_u64.. {
                 let event = NewEvent::new("worked", json!({ "number": number }))?;
                 tell(&Told::Appended(backend.append(stream, event).await?));
@@ -162,25 +171,33 @@ impl Worker {
                 .env(VARIABLE, serde_json::to_string(order)?)
                 .stdin(Stdio::null())
                 .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
                 .kill_on_drop(true)
                 .spawn()?;
-            let out = child.stdout.take();
-            let out = out.ok_or_else(|| io::Error::other("no standard output"))?;
+            let no_output = || io::Error::other("no output");
+            let out = child.stdout.take().ok_or_else(no_output)?;
+            let errors = child.stderr.take().ok_or_else(no_output)?;
             Ok(Self {
                 child,
                 lines: BufReader::new(out).lines(),
+                said: tokio::spawn(last_of(errors)),
             })
         };
         started().map_err(|error| Failure::Undecided(format!("no worker could start: {error}")))
     }
 
+    /// What it tells next. One that ends by itself, in whatever way, fails the case with what it said.
+    pub(crate) async fn told(&mut self) -> Outcome<Told> {
+        match self.next().await? {
+            Some(told) => Ok(told),
+            None => Err(self.ended_by_itself().await),
+        }
+    }
+
     /// What it tells next; nothing when it has ended.
-    pub(crate) async fn next(&mut self) -> Outcome<Option<Told>> {
+    async fn next(&mut self) -> Outcome<Option<Told>> {
         match self.next_of_any().await? {
-            Some(Told::Failed(why)) => Err(crate::expect::broken(
-                "a worker's operations to succeed",
-                why,
-            )),
+            Some(Told::Failed(why)) => Err(broken("a worker's operations to succeed", why)),
             told => Ok(told),
         }
     }
@@ -202,26 +219,65 @@ impl Worker {
 
     /// Kills it with SIGKILL and gives what it had told before.
     pub(crate) async fn kill(mut self) -> Outcome<Vec<Told>> {
-        self.end().await?;
+        let was_at_work = self.end().await?;
         let mut told = Vec::new();
         while let Some(line) = self.next().await? {
             told.push(line);
         }
-        Ok(told)
+        match was_at_work {
+            true => Ok(told),
+            false => Err(self.ended_by_itself().await),
+        }
     }
 
     /// As [`kill`](Self::kill), for one whose store went away, so that it may have failed before.
     pub(crate) async fn kill_cut_off(mut self) -> Outcome<Vec<Told>> {
-        self.end().await?;
+        let was_at_work = self.end().await?;
         let mut told = Vec::new();
         while let Some(line) = self.next_of_any().await? {
             told.push(line);
         }
-        Ok(told)
+        let has_failed = told.iter().any(|told| matches!(told, Told::Failed(_)));
+        match was_at_work || has_failed {
+            true => Ok(told),
+            false => Err(self.ended_by_itself().await),
+        }
     }
 
-    async fn end(&mut self) -> Outcome {
-        let killed = self.child.kill().await;
-        killed.map_err(|error| Failure::Undecided(format!("a worker cannot be killed: {error}")))
+    /// Ends it; whether it was still at work.
+    async fn end(&mut self) -> Outcome<bool> {
+        let cannot = |error| Failure::Undecided(format!("a worker cannot be killed: {error}"));
+        if self.child.try_wait().map_err(cannot)?.is_some() {
+            return Ok(false);
+        }
+        self.child.kill().await.map_err(cannot)?;
+        let status = self.child.wait().await.map_err(cannot)?;
+        // A process that was killed has no code, where the system tells that.
+        Ok(cfg!(not(unix)) || status.code().is_none())
     }
+
+    async fn ended_by_itself(&mut self) -> Failure {
+        let status = match self.child.wait().await {
+            Ok(status) => status.to_string(),
+            Err(error) => error.to_string(),
+        };
+        // Should a process that it started hold the pipe, the output is not waited for.
+        let said = tokio::time::timeout(Duration::from_secs(5), &mut self.said).await;
+        let said = said.map_or_else(|_| String::new(), Result::unwrap_or_default);
+        broken(
+            "a worker to go on until it is killed",
+            format!("it ended by itself ({status}), and said:\n{said}"),
+        )
+    }
+}
+
+/// Reads to the end, and gives the last of it.
+async fn last_of(mut errors: ChildStderr) -> String {
+    let (mut last, mut some) = (Vec::new(), [0; 1_024]);
+    while let Ok(count @ 1..) = errors.read(&mut some).await {
+        last.extend_from_slice(&some[..count]);
+        let cut = last.len().saturating_sub(MOST_SAID);
+        last.drain(..cut);
+    }
+    String::from_utf8_lossy(&last).into_owned()
 }

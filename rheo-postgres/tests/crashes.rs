@@ -36,7 +36,12 @@ struct Faulty {
     killer: &'static str,
     says: &'static str,
     defect: fn() -> Box<dyn Defect>,
+    /// What is done to the schema of a case, `{schema}`, before its first handle is given.
+    sql: &'static str,
 }
+
+/// The case that needs `RHEO_POSTGRES_PID_FILE`.
+const RESTARTS: &str = "crashes::DUR-1::what_was_confirmed_survives_a_restart_of_the_store";
 
 const FAULTY: &[Faulty] = &[
     Faulty {
@@ -44,18 +49,42 @@ const FAULTY: &[Faulty] = &[
         killer: "crashes::DUR-1::what_a_killed_process_confirmed_is_there",
         says: "acked",
         defect: || Box::<AcksAreWrittenLater>::default(),
+        sql: "",
+    },
+    Faulty {
+        name: "DeliveredIsDone",
+        killer: "crashes::DLV-6::what_killed_processes_leave_is_delivered_in_the_end",
+        says: "the sequences that nobody got",
+        defect: || Box::new(DeliveredIsDone),
+        sql: "",
+    },
+    Faulty {
+        name: "AcksEndTheProcess",
+        killer: "crashes::DUR-1::what_a_killed_process_confirmed_is_there",
+        says: "on purpose",
+        defect: || Box::<AcksEndTheProcess>::default(),
+        sql: "",
+    },
+    Faulty {
+        name: "ClaimsAreNotLogged",
+        killer: RESTARTS,
+        says: "Err(StaleLease)",
+        defect: || Box::new(NoDefect),
+        sql: "ALTER TABLE {schema}.claims SET UNLOGGED",
     },
     Faulty {
         name: "LeasesEndInTheProcess",
         killer: "crashes::DST-2::a_killed_consumer_holds_its_events_no_longer_than_its_lease",
         says: "what comes back when the leases end",
         defect: || Box::new(LeasesEndInTheProcess),
+        sql: "",
     },
     Faulty {
         name: "ClaimsAreTheProcess",
         killer: "crashes::DST-1::processes_that_compete_share_the_events",
         says: "each by one process",
         defect: || Box::<ClaimsAreTheProcess>::default(),
+        sql: "",
     },
 ];
 
@@ -84,6 +113,57 @@ impl Defect for AcksAreWrittenLater {
         real.backend.ack_batch(&due).await.into_iter().collect()
     }
 }
+
+/// What is handed out is acked at once: at most once, that is.
+struct DeliveredIsDone;
+
+#[async_trait]
+impl Defect for DeliveredIsDone {
+    async fn fetch(
+        &self,
+        real: &Real,
+        stream: &StreamName,
+        group: &GroupName,
+        options: &FetchOptions,
+    ) -> Result<Vec<Lease>> {
+        let leases = real.backend.fetch(stream, group, options).await?;
+        for acked in real.backend.ack_batch(&leases).await {
+            acked?;
+        }
+        Ok(leases)
+    }
+    async fn ack(&self, _: &Real, _: &Lease) -> Result<()> {
+        Ok(())
+    }
+    async fn ack_batch(&self, _: &Real, leases: &[Lease]) -> Vec<Result<()>> {
+        leases.iter().map(|_| Ok(())).collect()
+    }
+}
+
+/// A worker does not live to see its third ack.
+#[derive(Default)]
+struct AcksEndTheProcess(Mutex<u32>);
+
+#[async_trait]
+impl Defect for AcksEndTheProcess {
+    async fn ack(&self, real: &Real, lease: &Lease) -> Result<()> {
+        let acks = {
+            let mut acks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            *acks += 1;
+            *acks
+        };
+        assert!(
+            acks < 3 || lease.consumer.as_str() != WORKER,
+            "it ends on purpose"
+        );
+        real.backend.ack(lease).await
+    }
+}
+
+/// What is wrong is the store.
+struct NoDefect;
+
+impl Defect for NoDefect {}
 
 /// The store keeps a claim for a year; only the process that made it knows when it ends.
 struct LeasesEndInTheProcess;
@@ -152,7 +232,7 @@ impl Defect for ClaimsAreTheProcess {
 /// The Postgres backend with a defect in front of every handle.
 struct Broken {
     real: Postgres,
-    defect: fn() -> Box<dyn Defect>,
+    faulty: &'static Faulty,
 }
 
 impl Broken {
@@ -170,7 +250,7 @@ impl Broken {
         };
         Ok(Arc::new(Wrapped {
             real,
-            defect: (self.defect)(),
+            defect: (self.faulty.defect)(),
         }))
     }
 }
@@ -191,6 +271,7 @@ impl Harness for Broken {
     }
     async fn open(&self, namespace: &Namespace, clock: Arc<dyn Clock>) -> Opened {
         let opened = self.real.open(namespace, Arc::clone(&clock)).await;
+        self.real.execute(namespace, self.faulty.sql).await?;
         self.wrapped(opened, clock)
     }
     async fn second_handle(&self, namespace: &Namespace, clock: Arc<dyn Clock>) -> Opened {
@@ -209,6 +290,9 @@ impl Harness for Broken {
     ) -> Opened {
         self.real.open_via(namespace, clock, address).await
     }
+    async fn restart_store(&self, namespace: &Namespace) -> Result<(), HarnessError> {
+        self.real.restart_store(namespace).await
+    }
     async fn discard(&self, namespace: &Namespace) -> Result<(), HarnessError> {
         self.real.discard(namespace).await
     }
@@ -224,13 +308,17 @@ fn main() -> ExitCode {
             eprintln!("error: RHEO_DEFECT is {name}, which is no defect of this program");
             return ExitCode::FAILURE;
         };
-        let defect = faulty.defect;
-        return postgres.and_drop_all(|real| rheo_contract::run(Broken { real, defect }));
+        return postgres.and_drop_all(|real| rheo_contract::run(Broken { real, faulty }));
     }
-    let trials = FAULTY
-        .iter()
-        .map(|faulty| Trial::test(faulty.name, || dies(faulty)));
-    libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
+    let may_restart = env::var_os("RHEO_POSTGRES_PID_FILE").is_some();
+    let trials = FAULTY.iter().map(|faulty| {
+        let is_left_out = faulty.killer == RESTARTS && !may_restart;
+        Trial::test(faulty.name, || dies(faulty)).with_ignored_flag(is_left_out)
+    });
+    // One by one: a server that is restarted is gone for the others.
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads = Some(1);
+    libtest_mimic::run(&arguments, trials.collect()).exit_code()
 }
 
 /// Runs the case made for a defect, in a process that has it.

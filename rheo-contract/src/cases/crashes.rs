@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rheo_core::{Backend, ConsumerId, Event, EventId, Gate, Guarantee, Lease};
+use rheo_core::{Backend, ConsumerId, Event, EventId, Gate, Guarantee, Lease, Sequence};
 
 use crate::case::{Case, case};
 use crate::expect::{Outcome, broken, expect, expect_eq};
@@ -18,6 +18,12 @@ pub(crate) const CASES: &[Case] = &[
         "DUR-1" => what_a_killed_process_confirmed_is_there,
         "something is confirmed before it is written, or is written in steps that a crash parts"
     ),
+    case!(
+        "DLV-6" => what_killed_processes_leave_is_delivered_in_the_end,
+        "what was claimed counts as delivered before it is settled, or a claim is written in steps that a crash parts"
+    )
+    .needs(&[DISTRIBUTED])
+    .sets_the_clock(),
     case!(
         "DST-2" => a_killed_consumer_holds_its_events_no_longer_than_its_lease,
         "claims are kept in the process, or tied to a connection instead of a time"
@@ -51,6 +57,7 @@ impl Fixture {
 async fn what_a_killed_process_confirmed_is_there(t: Fixture) -> Outcome {
     let mut backend = t.backend.clone();
     let group = t.group().await?;
+    let mut done = BTreeSet::new();
     for _ in 0..t.budget().times(4) {
         // A store may be open in one process only.
         backend.close().await?;
@@ -58,7 +65,7 @@ async fn what_a_killed_process_confirmed_is_there(t: Fixture) -> Outcome {
         let mut worker = Worker::start(&order)?;
         let mut told = Vec::new();
         for _ in 0..5 + t.random(60) {
-            told.extend(worker.next().await?);
+            told.push(worker.told().await?);
         }
         told.extend(worker.kill().await?);
         t.tally().kills(1);
@@ -69,13 +76,19 @@ async fn what_a_killed_process_confirmed_is_there(t: Fixture) -> Outcome {
 
         backend = t.opened_again().await?;
         let group = group.via(&backend);
-        expect_confirmed(&t, &group, &told).await?;
+        expect_confirmed(&t, &group, &told, &mut done).await?;
     }
     Ok(())
 }
 
-/// What was told is there; what was not may be there or not, but nothing is lost in between.
-async fn expect_confirmed(t: &Fixture, group: &Group, told: &[Told]) -> Outcome {
+/// What was told is there; what was not may be there or not, but nothing is lost in between: whatever is
+/// not `done` by then is delivered.
+async fn expect_confirmed(
+    t: &Fixture,
+    group: &Group,
+    told: &[Told],
+    done: &mut BTreeSet<Sequence>,
+) -> Outcome {
     let log = group.stream.read(P0).await?;
     let all: Vec<u64> = (1..=log.len() as u64).collect();
     expect_eq("the sequences", sequences(&log), all)?;
@@ -95,11 +108,7 @@ async fn expect_confirmed(t: &Fixture, group: &Group, told: &[Told]) -> Outcome 
             Told::Failed(_) | Told::Finished => {}
         }
     }
-    // The last ack may have been written and not told.
-    let untold = told.iter().rev().find_map(|told| match told {
-        Told::Leased(leases) => Some(leases.first()?.event.sequence),
-        _ => None,
-    });
+    let untold = last_to_be_acked(told);
     leased.retain(|lease| {
         let sequence = lease.event.sequence;
         !acked.contains(&sequence) && untold != Some(sequence)
@@ -117,7 +126,9 @@ async fn expect_confirmed(t: &Fixture, group: &Group, told: &[Told]) -> Outcome 
             format!("sequence {sequence}"),
         )?;
         group.ack(&[lease]).await?;
+        done.insert(sequence);
     }
+    done.extend(acked.iter().copied().chain(untold));
     if t.sets_the_clock() {
         t.pass(std::time::Duration::from_secs(3_600)).await;
         let rest = group.fetch_all("last").await?;
@@ -128,8 +139,85 @@ async fn expect_confirmed(t: &Fixture, group: &Group, told: &[Told]) -> Outcome 
             format!("{places:?}"),
         )?;
         group.ack(&rest).await?;
+        done.extend(places);
+        let sequences = log.iter().map(|event| event.sequence);
+        let nobody_got: Vec<_> = sequences.filter(|at| !done.contains(at)).collect();
+        expect_eq("the sequences that nobody got", nobody_got, Vec::new())?;
     }
     Ok(())
+}
+
+/// The last ack of a worker may have been written and not told.
+fn last_to_be_acked(told: &[Told]) -> Option<Sequence> {
+    told.iter().rev().find_map(|told| match told {
+        Told::Leased(leases) => Some(leases.first()?.event.sequence),
+        _ => None,
+    })
+}
+
+/// Machines go down all the time: whatever they had begun, somebody gets it in the end.
+async fn what_killed_processes_leave_is_delivered_in_the_end(t: Fixture) -> Outcome {
+    let group = t.group().await?;
+    let (mut appended, mut acked, mut untold) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
+    for _ in 0..t.budget().times(2) {
+        let mut workers = Vec::new();
+        for consumer in ["a", "b"] {
+            let order = t.order(&group, consumer, Task::EverythingBeside)?;
+            workers.push(Worker::start(&order)?);
+        }
+        for mut worker in workers {
+            let mut told = Vec::new();
+            for _ in 0..5 + t.random(40) {
+                told.push(worker.told().await?);
+            }
+            told.extend(worker.kill().await?);
+            t.tally().kills(1);
+            t.note(format_args!(
+                "a worker was killed after {} results",
+                told.len()
+            ));
+            untold.extend(last_to_be_acked(&told));
+            for told in told {
+                match told {
+                    Told::Appended(event) => appended.push(event),
+                    Told::Acked(lease) => _ = acked.insert(lease.event.sequence),
+                    Told::Leased(_) | Told::Failed(_) | Told::Finished => {}
+                }
+            }
+        }
+    }
+
+    // All leases end.
+    t.pass(std::time::Duration::from_secs(3_600)).await;
+    let mut delivered = BTreeSet::new();
+    loop {
+        let leases = group.fetch_all("last").await?;
+        if leases.is_empty() {
+            break;
+        }
+        delivered.extend(leases.iter().map(|lease| lease.event.sequence));
+        group.ack(&leases).await?;
+    }
+    let log = group.stream.read(P0).await?;
+    let there: BTreeSet<EventId> = log.iter().map(|event| event.id).collect();
+    let lost = appended.iter().filter(|event| !there.contains(&event.id));
+    expect_eq(
+        "the events that were appended and are gone",
+        lost.count(),
+        0,
+    )?;
+    let again: Vec<_> = delivered.intersection(&acked).collect();
+    expect(
+        again.is_empty(),
+        "nothing that is acked to be delivered",
+        format!("{again:?}"),
+    )?;
+    let nobody_got: Vec<Sequence> = log
+        .iter()
+        .map(|event| event.sequence)
+        .filter(|at| !acked.contains(at) && !untold.contains(at) && !delivered.contains(at))
+        .collect();
+    expect_eq("the sequences that nobody got", nobody_got, Vec::new())
 }
 
 /// The consumer is gone for good, and nobody tells the store.
@@ -137,8 +225,9 @@ async fn a_killed_consumer_holds_its_events_no_longer_than_its_lease(t: Fixture)
     let group = t.group_with_events(3).await?;
     let order = t.order(&group, "killed", Task::Hold(3))?;
     let mut worker = Worker::start(&order)?;
-    let Some(Told::Leased(leases)) = worker.next().await? else {
-        return Err(broken("a worker to fetch", "it ended"));
+    let leases = match worker.told().await? {
+        Told::Leased(leases) => leases,
+        told => return Err(broken("a worker to fetch", format!("{told:?}"))),
     };
     worker.kill().await?;
     t.tally().kills(1);
@@ -184,11 +273,10 @@ async fn processes_that_compete_share_the_events(t: Fixture) -> Outcome {
     let mut acked = Vec::new();
     for mut worker in workers {
         loop {
-            match worker.next().await? {
-                Some(Told::Acked(lease)) => acked.push(lease.event.sequence.get()),
-                Some(Told::Finished) => break,
-                Some(_) => {}
-                None => return Err(broken("a worker to finish", "it ended")),
+            match worker.told().await? {
+                Told::Acked(lease) => acked.push(lease.event.sequence.get()),
+                Told::Finished => break,
+                _ => {}
             }
         }
     }
@@ -222,12 +310,13 @@ async fn what_was_confirmed_survives_a_restart_of_the_store(t: Fixture) -> Outco
     group.expect_claimable("b", &[4]).await?;
 
     let mut backend = backend;
+    let mut done = BTreeSet::new();
     for _ in 0..t.budget().times(2) {
         backend.close().await?;
         let mut worker = Worker::start(&t.order(&busy, "cut off", Task::Everything)?)?;
         let mut told = Vec::new();
         for _ in 0..5 + t.random(60) {
-            told.extend(worker.next().await?);
+            told.push(worker.told().await?);
         }
         t.restart_store().await?;
         told.extend(worker.kill_cut_off().await?);
@@ -235,7 +324,7 @@ async fn what_was_confirmed_survives_a_restart_of_the_store(t: Fixture) -> Outco
         t.note(format_args!("a worker was told {} results", told.len()));
 
         backend = t.opened_again().await?;
-        expect_confirmed(&t, &busy.via(&backend), &told).await?;
+        expect_confirmed(&t, &busy.via(&backend), &told, &mut done).await?;
     }
     Ok(())
 }

@@ -12,8 +12,8 @@ use std::time::Duration;
 use rheo_contract::{Harness, HarnessError, Namespace, Opened, Part, Server, secrets_of_url};
 use rheo_core::{Backend, Clock, async_trait};
 use rheo_postgres::{Config, PostgresBackend, Settings};
-use sqlx::ConnectOptions;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use sqlx::{AssertSqlSafe, ConnectOptions, Executor};
 
 use self::schemas::Schemas;
 
@@ -46,6 +46,17 @@ impl Postgres {
         let code = run(self);
         schemas.drop_all();
         code
+    }
+
+    /// Runs SQL on the schema of a namespace, `{schema}`.
+    pub(crate) async fn execute(&self, namespace: &Namespace, sql: &str) -> sqlx::Result<()> {
+        let schema = self.schemas.of(namespace).await?;
+        let mut connection = PgConnectOptions::from_str(&self.url)?.connect().await?;
+        let sql = sql.replace("{schema}", &schema);
+        connection
+            .execute(sqlx::raw_sql(AssertSqlSafe(sql)))
+            .await?;
+        Ok(())
     }
 
     fn config(&self, namespace: &Namespace, schema: &str) -> Config {
