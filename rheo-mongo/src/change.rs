@@ -11,35 +11,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use mongodb::bson::{Document, doc};
-use rheo_core::{
-    ConsumerId, Error, Event, Lease, LeaseDuration, Partition, Result, Sequence, Timestamp,
-};
+use rheo_core::{Error, Event, Lease, Partition, Result, Sequence};
 use tokio::time::Instant;
-use uuid::Uuid;
 
+use crate::apply::{Applying, Claimable, Found, Op};
 use crate::batch::Batch;
 use crate::coalesce::{Coalescer, MOST_WEIGHT, Weigh};
-use crate::delivery::{Claimed, Delivery, Given, Holder, MOST_OPEN, Settle, Settled, Term};
+use crate::delivery::{Claimed, Delivery, Settled, Term};
 use crate::error::{Stage, ambiguous, failed};
 use crate::record::{REMEMBERED_WRITES, Record};
 use crate::store::{Group, Store, Stream, pause};
-
-/// What shall be done with a state.
-#[derive(Debug)]
-pub(crate) enum Op {
-    Fetch {
-        consumer: ConsumerId,
-        limit: u64,
-        duration: LeaseDuration,
-    },
-    Settle {
-        leases: Vec<Given>,
-        settle: Settle,
-    },
-    ReplayAfter(Sequence),
-    ReplayEvents(Vec<Sequence>),
-    Reset(Sequence),
-}
 
 /// What was done.
 #[derive(Debug)]
@@ -106,12 +87,6 @@ impl Changes {
     }
 }
 
-/// What an operation found, before its events are read.
-enum Found {
-    Claimed(Vec<Claimed>, Term),
-    Other(Done),
-}
-
 impl Store {
     async fn change(&self, place: &Place, ops: Vec<Op>, deadline: Instant) -> Vec<Result<Done>> {
         let key = place.group.state_key(place.partition);
@@ -131,11 +106,6 @@ impl Store {
         ops: &[Op],
         deadline: Instant,
     ) -> Result<(Vec<Found>, Vec<Batch>)> {
-        let wanted = ops.iter().map(|op| match op {
-            Op::Fetch { limit, .. } => *limit,
-            _ => 0,
-        });
-        let wanted = wanted.sum::<u64>().min(MOST_OPEN);
         let remembered = self.records.get(&key.to_owned());
         let mut at_hand = remembered.map(|record| (record, false));
         for conflicts in 0.. {
@@ -148,13 +118,6 @@ impl Store {
             };
             let state = &before.state;
             let now = self.now();
-            let batches = match wanted {
-                0 => Vec::new(),
-                _ => {
-                    self.batches_for(deadline, place, state, wanted, now)
-                        .await?
-                }
-            };
             let mut next = state.successor();
             if next.facts.len() > MOST_FACTS {
                 let facts = &next.facts;
@@ -162,10 +125,18 @@ impl Store {
                 let written = write.await?;
                 next.facts.drain(..written);
             }
-            let found: Vec<_> = ops
-                .iter()
-                .map(|op| apply(op, &mut next, place, &batches, now))
-                .collect();
+            let mut applying = Applying::to(next, place.group.max_attempts, now);
+            let mut batches = Vec::new();
+            let mut wanted = Some(applying.claimable(ops));
+            while let Some(claimable) = wanted {
+                note_resume(&mut applying.next, state, &batches);
+                let read = self.batches_for(deadline, place, &applying.next, &claimable);
+                merge(&mut batches, read.await?);
+                wanted = applying.go_on(ops, |sequence| are_at_hand(&batches, sequence));
+            }
+            let Applying {
+                mut next, found, ..
+            } = applying;
             if !next.differs_from(state) {
                 let now = match is_fresh {
                     true => Arc::clone(&before),
@@ -191,23 +162,19 @@ impl Store {
         Err(failed("too many conflicts with other operations"))
     }
 
-    /// The batches of what a fetch can claim, ascending: first what is due again, then what was never
-    /// claimed. They are read before the claim: an event that cannot be read in time is not claimed, so
+    /// The batches of what fetches can claim, ascending: of what is due again, and what was never claimed. They are read before the claim: an event that cannot be read in time is not claimed, so
     /// that it does not use up its attempts unseen.
     async fn batches_for(
         &self,
         deadline: Instant,
         place: &Place,
         state: &Delivery,
-        wanted: u64,
-        now: Timestamp,
+        claimable: &Claimable,
     ) -> Result<Vec<Batch>> {
         let (stream, partition) = (&place.stream, place.partition);
-        let mut due = state.claimable_again(now, place.group.max_attempts);
-        due.truncate(usize::try_from(wanted).unwrap_or(usize::MAX));
-        let (mut batches, are_all) = self.batches_with(deadline, stream, partition, &due).await?;
-        let wanted = wanted - due.len() as u64;
-        if !are_all || wanted == 0 || !state.has_room() {
+        let due = self.batches_with(deadline, stream, partition, &claimable.due);
+        let (mut batches, are_all) = due.await?;
+        if !are_all || claimable.unclaimed == 0 {
             return Ok(batches);
         }
         let unclaimed = self.batches_after(
@@ -216,14 +183,13 @@ impl Store {
             partition,
             state.cursor,
             state.resume,
-            wanted,
+            claimable.unclaimed,
         );
-        batches.extend(unclaimed.await?);
-        // The one at the cursor may be among both.
-        batches.dedup_by_key(|batch| batch.first);
-        if let Some(last) = batches.last() {
+        let unclaimed = unclaimed.await?;
+        if let Some(last) = unclaimed.last() {
             self.note_head(stream, partition, last.last);
         }
+        merge(&mut batches, unclaimed);
         Ok(batches)
     }
 
@@ -342,53 +308,18 @@ impl Store {
     }
 }
 
-fn apply(op: &Op, next: &mut Delivery, place: &Place, batches: &[Batch], now: Timestamp) -> Found {
-    let max_attempts = place.group.max_attempts;
-    match op {
-        Op::Fetch {
-            consumer,
-            limit,
-            duration,
-        } => {
-            let term = Term {
-                now,
-                expires_at: now.saturating_add(duration.as_duration()),
-                holder: Holder {
-                    token: Uuid::new_v4(),
-                    consumer: consumer.clone(),
-                },
-            };
-            let is_at_hand = |sequence| {
-                let at = batches.partition_point(|batch| batch.last < sequence);
-                batches
-                    .get(at)
-                    .is_some_and(|batch| batch.contains(sequence))
-            };
-            let limit = usize::try_from(*limit).unwrap_or(usize::MAX);
-            let claimed = next.fetch(is_at_hand, limit, max_attempts, &term);
-            Found::Claimed(claimed, term)
-        }
-        Op::Settle { leases, settle } => {
-            let each = leases
-                .iter()
-                .map(|given| next.settle(given, settle, max_attempts, now));
-            Found::Other(Done::Settled(each.collect()))
-        }
-        Op::ReplayAfter(sequence) => {
-            next.replay_after(*sequence);
-            Found::Other(Done::WentBack)
-        }
-        Op::ReplayEvents(sequences) => {
-            for sequence in sequences {
-                next.replay_event(*sequence);
-            }
-            Found::Other(Done::WentBack)
-        }
-        Op::Reset(start) => {
-            next.reset(*start);
-            Found::Other(Done::WentBack)
-        }
-    }
+/// Adds batches, each once, in order.
+fn merge(batches: &mut Vec<Batch>, more: Vec<Batch>) {
+    batches.extend(more);
+    batches.sort_by_key(|batch| batch.first);
+    batches.dedup_by_key(|batch| batch.first);
+}
+
+fn are_at_hand(batches: &[Batch], sequence: Sequence) -> bool {
+    let at = batches.partition_point(|batch| batch.last < sequence);
+    batches
+        .get(at)
+        .is_some_and(|batch| batch.contains(sequence))
 }
 
 /// Gives what was claimed its events. The claims stand whether this succeeds or not.

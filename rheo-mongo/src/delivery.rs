@@ -184,8 +184,8 @@ impl Delivery {
 
     // Claiming
 
-    /// Claims the lowest claimable sequences, at most `limit` (DLV-3, DLV-4), and only those whose
-    /// events are at hand.
+    /// Claims the lowest claimable sequences, at most `limit` (DLV-3, DLV-4), up to the first one whose
+    /// event is not at hand.
     pub(crate) fn fetch(
         &mut self,
         is_at_hand: impl Fn(Sequence) -> bool,
@@ -208,6 +208,8 @@ impl Delivery {
             } else if is_at_hand(sequence) {
                 self.take(sequence);
                 claims.push(self.claim(sequence, attempts + 1, term));
+            } else {
+                return claims;
             }
         }
         // All that is due is at or below the cursor, so it goes before what was never claimed.

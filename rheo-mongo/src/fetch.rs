@@ -15,12 +15,16 @@ use mongodb::bson::doc;
 use rheo_core::{FetchOptions, GroupName, Lease, Partition, Result, Sequence, StreamName};
 use tokio::time::Instant;
 
+use crate::apply::Op;
 use crate::batch::key;
-use crate::change::{Changes, Done, Op, Place};
+use crate::change::{Changes, Done, Place};
 use crate::store::{Group, Store, Stream};
 
 /// A fetch gives no more than this, whatever its limit: what it gives has to arrive in time.
 const MOST: u64 = 10_000;
+
+/// When others took what a survey found, another is made; but no more than this, while others take all.
+const MOST_SURVEYS: u32 = 10;
 
 /// The queues are forgotten when there are more than this.
 const MOST_QUEUES: usize = 1_000;
@@ -89,21 +93,39 @@ impl Changes {
             return store.ping(deadline).await.map(|()| leases);
         }
         let selection = (group.id.clone(), selected);
-        let mut is_surveyed = false;
+        // Of the last survey, those that were not asked since.
+        let mut found = VecDeque::new();
+        let mut surveys = 0;
         loop {
-            let Some(partition) = turns.next(&selection) else {
-                if is_surveyed || !leases.is_empty() {
+            let turn = turns.next(&selection);
+            if turn.is_none() && !leases.is_empty() {
+                return Ok(leases);
+            }
+            // Others may have taken the turns of a survey before the one who made it.
+            let Some(partition) = turn.or_else(|| found.pop_front()) else {
+                // What others leave of a partition shows when it is asked; that of several, in a survey.
+                let most_surveys = if selection.1.len() == 1 {
+                    1
+                } else {
+                    MOST_SURVEYS
+                };
+                if surveys == most_surveys {
                     return Ok(leases);
                 }
-                is_surveyed = true;
-                let found = match selection.1.as_slice() {
+                surveys += 1;
+                let work = match selection.1.as_slice() {
                     // With one partition, looking is as good as asking first.
                     [only] => vec![*only],
                     all => store.with_work(deadline, &stream, &group, all).await?,
                 };
-                turns.fill(&selection, found);
+                if work.is_empty() {
+                    return Ok(leases);
+                }
+                found = work.iter().copied().collect();
+                turns.fill(&selection, work);
                 continue;
             };
+            found.retain(|other| *other != partition);
             let place = Place {
                 stream: stream.clone(),
                 group: group.clone(),

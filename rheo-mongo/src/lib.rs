@@ -65,6 +65,7 @@
 //! - `srv`: URLs that begin with `mongodb+srv`.
 
 mod append;
+mod apply;
 mod backend;
 mod batch;
 mod change;

@@ -11,7 +11,8 @@ use rheo_core::{
 };
 use tokio::time::Instant;
 
-use crate::change::{Changes, Op, Place};
+use crate::apply::Op;
+use crate::change::{Changes, Place};
 use crate::error::ambiguous;
 use crate::log::AT_ONCE;
 use crate::store::{Group, Store, Stream, group_key, new_id};

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use rheo_core::{Error, GroupName, Lease, Partition, Result, StreamName};
 
-use crate::change::{Changes, Done, Op, Place};
+use crate::apply::Op;
+use crate::change::{Changes, Done, Place};
 use crate::delivery::{Given, Settle, Settled};
 use crate::error::failed;
 use crate::store::Store;
