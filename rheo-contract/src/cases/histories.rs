@@ -27,10 +27,6 @@ pub(crate) const CASES: &[Case] = &[
         "an interplay of replay or reset with leases, delays and dead letters; read the history"
     ),
     case!(
-        "DLQ-5" => random_dead_letters_agree_with_the_model,
-        "an interplay of replays with how events died, or with pages and their cursors; read the history"
-    ),
-    case!(
         "DST-1" => random_histories_of_two_handles_agree_with_the_model,
         "a handle keeps something in memory that another one changes; read the history"
     )
@@ -92,20 +88,6 @@ async fn random_replays_and_resets_agree_with_the_model(t: Fixture) -> Outcome {
         replay: 3,
         reset: 3,
         time: 3,
-        ..QUIET
-    };
-    play(&t, &MIX).await
-}
-
-/// People who look at what died, of what, and send it back.
-async fn random_dead_letters_agree_with_the_model(t: Fixture) -> Outcome {
-    const MIX: Mix = Mix {
-        append: 2,
-        fetch: 10,
-        settle: 3,
-        replay: 2,
-        time: 9,
-        dead_letters: 14,
         ..QUIET
     };
     play(&t, &MIX).await

@@ -4,11 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
 use rheo_core::{
-    DeadLetter, DeadLetterOptions, Error, Event, EventId, GroupName, Lag, Partition, Partitions,
-    Replay, Result, Start, StreamName,
+    Error, Event, EventId, GroupName, Lag, Partition, Partitions, Replay, Result, Start, StreamName,
 };
 
-use crate::book::{all_dead, held, log_of};
+use crate::book::{held, log_of};
 use crate::defect::Real;
 use crate::faulty::{Faulty, faulty};
 use crate::generated::spoils::spoils;
@@ -24,16 +23,6 @@ pub(crate) const FAULTY: &[Faulty] = &[
         ResetsPerPartitionSpareTheUnnamedAfterReplays: "a reset to a start per partition leaves those alone that are not named, where the group was replayed",
         says: "each compared with the model",
         kills: ["histories::RPL-1::random_replays_and_resets_agree_with_the_model"],
-    },
-    faulty! {
-        LaterPagesSkipLaterAttemptsAfterReplays: "later pages of dead letters of a group that was replayed leave out those of a later attempt than the first",
-        says: "the page of dead letters",
-        kills: ["histories::DLQ-5::random_dead_letters_agree_with_the_model"],
-    },
-    faulty! {
-        LettersOfLaterAttemptsStayCursors: "a dead letter of a later attempt than the first still is a cursor when it was replayed",
-        says: "Err(CursorNotFound)",
-        kills: ["histories::DLQ-5::random_dead_letters_agree_with_the_model"],
     },
     faulty! {
         InfoKeepsTheLagFromBeforeReplaysOfTheRenewed: "after a replay of an event whose lease was renewed once, `group_info` has the lag from before until something is done",
@@ -56,7 +45,7 @@ pub(crate) const FAULTY: &[Faulty] = &[
         kills: ["histories::LOG-5::random_appends_and_queries_agree_with_the_model"],
     },
     faulty! {
-        AcksAboveHolesAreLostWhereGroupsWentBack: "a handle that is opened does not know the acks above a hole of a group that was reset or replayed",
+        AcksAreLostWhereGroupsWentBack: "a handle that is opened does not know the acks of a group that was reset or replayed",
         says: "each compared with the model",
         kills: ["histories::DUR-1::random_histories_with_reopened_stores_agree_with_the_model"],
     },
@@ -134,56 +123,6 @@ spoils! { ResetsPerPartitionSpareTheUnnamedAfterReplays {
             options.partitions = Partitions::only(starts.keys().copied());
         }
         real.backend.reset_group(stream, group, &options).await
-    }
-} }
-
-#[derive(Default)]
-struct LaterPagesSkipLaterAttemptsAfterReplays;
-
-spoils! { LaterPagesSkipLaterAttemptsAfterReplays {
-    replay(self, real, stream, group, replay) {
-        replay_and_note(real, stream, group, replay).await
-    }
-    dead_letters(self, real, stream, group, options) {
-        if options.after.is_none() || !was_replayed(real, stream, group) {
-            return real.backend.dead_letters(stream, group, options).await;
-        }
-        let all = options.clone().with_limit(u32::MAX);
-        let mut letters = real.backend.dead_letters(stream, group, &all).await?;
-        letters.retain(|letter| letter.attempt < 2);
-        letters.truncate(options.limit as usize);
-        Ok(letters)
-    }
-} }
-
-/// Events that were dead letters after several attempts, and were replayed.
-type Replays = Mutex<BTreeMap<EventId, DeadLetter>>;
-
-#[derive(Default)]
-struct LettersOfLaterAttemptsStayCursors;
-
-spoils! { LettersOfLaterAttemptsStayCursors {
-    replay(self, real, stream, group, replay) {
-        let mut dead = all_dead(real, stream, group).await?;
-        dead.retain(|letter| letter.attempt >= 2);
-        let dead = dead.into_iter().map(|letter| (letter.event.id, letter));
-        held(&real.beside.of::<Replays>()).extend(dead);
-        real.backend.replay(stream, group, replay).await
-    }
-    dead_letters(self, real, stream, group, options) {
-        let paged = real.backend.dead_letters(stream, group, options).await;
-        let replayed = options.after.and_then(|id| held(&real.beside.of::<Replays>()).get(&id).cloned());
-        match (paged, replayed) {
-            (Err(Error::CursorNotFound { .. }), Some(replayed)) => {
-                let place = |letter: &DeadLetter| (letter.event.partition, letter.event.sequence);
-                let all = DeadLetterOptions::new().with_limit(u32::MAX);
-                let mut letters = real.backend.dead_letters(stream, group, &all).await?;
-                letters.retain(|letter| place(letter) > place(&replayed));
-                letters.truncate(options.limit as usize);
-                Ok(letters)
-            }
-            (paged, _) => paged,
-        }
     }
 } }
 
@@ -286,22 +225,17 @@ struct WentBack(Mutex<BTreeSet<Key>>);
 
 /// The groups that the handle knows.
 #[derive(Default)]
-struct AcksAboveHolesAreLostWhereGroupsWentBack(Mutex<BTreeSet<Key>>);
+struct AcksAreLostWhereGroupsWentBack(Mutex<BTreeSet<Key>>);
 
-impl AcksAboveHolesAreLostWhereGroupsWentBack {
+impl AcksAreLostWhereGroupsWentBack {
     async fn open(&self, real: &Real, stream: &StreamName, group: &GroupName) -> Result<()> {
         let key = (stream.clone(), group.clone());
         let is_known = !held(&self.0).insert(key.clone());
         if is_known || !held(&real.beside.of::<WentBack>().0).contains(&key) {
             return Ok(());
         }
-        let lag = real.store.lag(stream, group).await?;
-        let is_above = |event: &Event| {
-            let progress = lag.partition(event.partition);
-            progress.is_some_and(|progress| event.sequence > progress.frontier)
-        };
         let mut lost = real.journal.last(stream, group);
-        lost.retain(|entry| entry.what == What::Acked && is_above(&entry.lease.event));
+        lost.retain(|entry| entry.what == What::Acked);
         let events = lost.iter().map(|entry| entry.lease.event.id).collect();
         real.store
             .replay(stream, group, &Replay::Events(events))
@@ -312,7 +246,7 @@ impl AcksAboveHolesAreLostWhereGroupsWentBack {
     }
 }
 
-spoils! { AcksAboveHolesAreLostWhereGroupsWentBack {
+spoils! { AcksAreLostWhereGroupsWentBack {
     reset_group(self, real, stream, group, options) {
         self.open(real, stream, group).await?;
         real.backend.reset_group(stream, group, options).await?;
