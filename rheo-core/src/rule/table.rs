@@ -282,7 +282,8 @@ pub const RULES: &[Rule] = &[
     must(
         "DLV-4",
         "Within a partition the lowest claimable sequences come first, ascending. The order \
-        between partitions is free.",
+        between partitions is free. A fetch need not wait for a settle: while something is settled \
+        in a partition, it may leave out what was claimed there before.",
     ),
     should(
         "DLV-5",

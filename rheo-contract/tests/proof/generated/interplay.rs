@@ -45,7 +45,7 @@ pub(crate) const FAULTY: &[Faulty] = &[
         kills: ["histories::LOG-5::random_appends_and_queries_agree_with_the_model"],
     },
     faulty! {
-        AcksAreLostWhereGroupsWentBack: "a handle that is opened does not know the acks of a group that was reset or replayed",
+        AcksAreLostWhereGroupsWentBack: "a handle that is opened does not know the acks of a group that was reset",
         says: "each compared with the model",
         kills: ["histories::DUR-1::random_histories_with_reopened_stores_agree_with_the_model"],
     },
@@ -219,7 +219,7 @@ spoils! { LaterPagesOfLaterPartitionsAreOneShort {
     }
 } }
 
-/// The groups that were reset or replayed.
+/// The groups that were reset.
 #[derive(Default)]
 struct WentBack(Mutex<BTreeSet<Key>>);
 
@@ -250,12 +250,6 @@ spoils! { AcksAreLostWhereGroupsWentBack {
     reset_group(self, real, stream, group, options) {
         self.open(real, stream, group).await?;
         real.backend.reset_group(stream, group, options).await?;
-        held(&real.beside.of::<WentBack>().0).insert((stream.clone(), group.clone()));
-        Ok(())
-    }
-    replay(self, real, stream, group, replay) {
-        self.open(real, stream, group).await?;
-        real.backend.replay(stream, group, replay).await?;
         held(&real.beside.of::<WentBack>().0).insert((stream.clone(), group.clone()));
         Ok(())
     }
