@@ -3,11 +3,11 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::future::poll_fn;
 use std::pin::Pin;
-use std::task::Poll;
 use std::time::Duration;
 
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use rheo_core::{
     Backend, ConsumerId, Error, ErrorKind, Event, EventId, FetchOptions, Guarantee, Lag, Lease,
     LeaseDuration, NewEvent, Operation, ReadOptions, Reason, RetryOptions,
@@ -430,22 +430,8 @@ fn expect_all(what: &str, leases: &[Lease], log: &[Event]) -> Outcome {
     )
 }
 
-/// Polls all, in order, whenever one of them can go on, until each has ended.
+/// Begins them in order, and goes on with each when it can go on itself, until all have ended.
 async fn all_of(calls: Vec<Call<'_, ()>>) {
-    let mut calls: Vec<Option<Call<'_, ()>>> = calls.into_iter().map(Some).collect();
-    poll_fn(move |context| {
-        for call in &mut calls {
-            if call
-                .as_mut()
-                .is_some_and(|call| call.as_mut().poll(context).is_ready())
-            {
-                *call = None;
-            }
-        }
-        match calls.iter().all(Option::is_none) {
-            true => Poll::Ready(()),
-            false => Poll::Pending,
-        }
-    })
-    .await;
+    let mut calls: FuturesUnordered<_> = calls.into_iter().collect();
+    while calls.next().await.is_some() {}
 }

@@ -110,7 +110,7 @@ async fn random_histories_with_reopened_stores_agree_with_the_model(t: Fixture) 
     const MIX: Mix = Mix {
         replay: 1,
         reset: 3,
-        reopen: 6,
+        reopen: 4,
         ..QUIET
     };
     play(&t, &MIX).await
