@@ -18,12 +18,12 @@ pub(crate) const FAULTY: &[Faulty] = &[
     },
     faulty! {
         OverlappingBatchesAreWrittenInParts: "where batches overlap, one that is refused has written its first event",
-        says: "the log: the batches that were answered",
+        says: "the log: the batches that were written",
         kills: ["races::LOG-7::batches_at_once_that_share_ids_are_whole_or_refused"],
     },
     faulty! {
         LosersOfOverlappingBatchesWin: "a batch that is refused while others are under way is taken for a repeated one, and answered with what is there",
-        says: "the log: the batches that were answered",
+        says: "the log: the batches that were written",
         kills: ["races::LOG-7::batches_at_once_that_share_ids_are_whole_or_refused"],
     },
 ];
