@@ -6,7 +6,8 @@
 //! with an answer still to come goes back to the pool when the answer has come, or is closed when
 //! that takes longer than an operation may.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgArguments, PgConnection, PgPool, PgPoolOptions, PgRow};
 use sqlx::query::Query;
 use sqlx::{AssertSqlSafe, Connection, Executor, Postgres, SqlSafeStr};
+use tokio::sync::Notify;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::config::{Config, Settings};
@@ -33,6 +35,7 @@ pub(crate) struct Store {
     is_own_pool: bool,
     is_closed: AtomicBool,
     health: Arc<Health>,
+    returning: Arc<Returning>,
 }
 
 /// When a connection broke last, or could not be made, so that those which were made before are
@@ -44,6 +47,10 @@ struct Health {
 
 /// A connection that was idle for longer is looked at before use.
 const TRUSTED_IDLE: Duration = Duration::from_secs(2);
+
+/// For how long a connection that is on its way back is waited for, rather than making another one: less than
+/// that takes where a password is asked for.
+const A_MOMENT: Duration = Duration::from_millis(10);
 
 /// A statement that the server undid because of others is sent again so many times.
 const REPEATS: u32 = 10;
@@ -105,6 +112,7 @@ impl Store {
             is_own_pool,
             is_closed: AtomicBool::new(false),
             health: Arc::default(),
+            returning: Arc::default(),
         }
     }
 
@@ -255,6 +263,7 @@ impl Store {
             Ok(Ok(connection)) => Ok(InUse {
                 connection: Some(connection),
                 patience: self.settings.operation_timeout,
+                returning: Arc::clone(&self.returning),
             }),
             Ok(Err(error)) => {
                 if !matches!(error, sqlx::Error::PoolTimedOut) {
@@ -269,6 +278,8 @@ impl Store {
     /// A connection of the pool. One that has to be made is made to the end, whether or not the caller
     /// still waits: else callers with less patience than it takes would begin it anew for ever.
     async fn connection(&self) -> sqlx::Result<PoolConnection<Postgres>> {
+        // One that is coming back costs less than a new one: who calls in turn needs one in all.
+        self.returning.wait_for_one(&self.pool).await;
         let acquired = self.pool.acquire();
         let is_full = self.pool.size() >= self.pool.options().get_max_connections();
         if is_full || self.pool.num_idle() > 0 {
@@ -311,6 +322,41 @@ struct InUse {
     connection: Option<PoolConnection<Postgres>>,
     /// How long it may take to come back to the pool.
     patience: Duration,
+    returning: Arc<Returning>,
+}
+
+/// The connections that are on their way back to the pool.
+#[derive(Debug, Default)]
+struct Returning {
+    count: AtomicUsize,
+    one_is_back: Notify,
+}
+
+/// One of them; dropped when it is back, or lost.
+struct OneReturning(Arc<Returning>);
+
+impl Returning {
+    fn begin(self: &Arc<Self>) -> OneReturning {
+        self.count.fetch_add(1, Ordering::SeqCst);
+        OneReturning(Arc::clone(self))
+    }
+
+    /// Waits a moment for one, if none is there and one is on its way.
+    async fn wait_for_one(&self, pool: &PgPool) {
+        let mut back = pin!(self.one_is_back.notified());
+        // From here on none is missed.
+        back.as_mut().enable();
+        if pool.num_idle() == 0 && self.count.load(Ordering::SeqCst) > 0 {
+            let _ = timeout(A_MOMENT, back).await;
+        }
+    }
+}
+
+impl Drop for OneReturning {
+    fn drop(&mut self) {
+        self.0.count.fetch_sub(1, Ordering::SeqCst);
+        self.0.one_is_back.notify_waiters();
+    }
 }
 
 impl InUse {
@@ -339,7 +385,11 @@ impl Drop for InUse {
             drop(connection.detach());
             return;
         };
-        runtime.spawn(timeout(self.patience, connection.return_to_pool()));
+        let (patience, returning) = (self.patience, self.returning.begin());
+        runtime.spawn(async move {
+            let _returning = returning;
+            let _ = timeout(patience, connection.return_to_pool()).await;
+        });
     }
 }
 

@@ -70,7 +70,7 @@ pub(crate) const CASES: &[Case] = &[
 const MOST_REQUESTS: usize = 16;
 /// Where each fault costs time, so many requests of an operation are enough once that time has passed.
 const FEW_REQUESTS: u32 = 3;
-const ENOUGH_TIME: Duration = Duration::from_secs(20);
+const ENOUGH_TIME: Duration = Duration::from_secs(12);
 /// How often in a row a fault may strike and the operation succeed all the same, before it is left.
 const MOST_UNHARMED: u32 = 10;
 /// On how many handles at once operations are struck: few enough for each to be struck some 20 times.
