@@ -77,7 +77,10 @@ impl Schemas {
 
     /// A schema for a namespace that has none: empty, or not there yet.
     pub(crate) async fn begin(&self, namespace: &Namespace) -> sqlx::Result<String> {
-        let is_fresh = self.begun.fetch_add(1, Ordering::Relaxed) % FRESH == 0;
+        let is_fresh = self
+            .begun
+            .fetch_add(1, Ordering::Relaxed)
+            .is_multiple_of(FRESH);
         let spare = if is_fresh {
             None
         } else {
