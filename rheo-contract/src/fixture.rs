@@ -206,8 +206,13 @@ impl Fixture {
         if self.sets_the_clock() {
             self.brief_lease()
         } else {
-            LeaseDuration::default()
+            self.lasting_lease()
         }
+    }
+
+    /// The duration of leases that outlast the case, also in real time.
+    pub(crate) fn lasting_lease(&self) -> LeaseDuration {
+        LeaseDuration::new(Duration::from_secs(3_600)).unwrap_or_default()
     }
 
     /// Lets that much time pass.

@@ -255,15 +255,12 @@ impl Flight {
         let (stream, group) = (&self.stream.name, &self.fetched.name);
         if let Beside::Same(operation) = which {
             let results = self.target.call(handle, operation).await;
-            let failed = results.into_iter().find_map(Result::err);
-            return Ok(match failed {
-                // It is done twice.
-                Some(error) if error.is_lost() || error.kind() == ErrorKind::AlreadyExists => {
-                    Ok(Given::Nothing)
-                }
-                Some(error) => Err(error),
-                None => Ok(Given::Nothing),
-            });
+            // It is done twice.
+            let is_twice =
+                |error: &Error| error.is_lost() || error.kind() == ErrorKind::AlreadyExists;
+            let mut failed = results.into_iter().filter_map(Result::err);
+            let failed = failed.find(|error| !is_twice(error));
+            return Ok(failed.map_or(Ok(Given::Nothing), Err));
         }
         let nothing = |result: Result<(), Error>| result.map(|()| Given::Nothing);
         if let Some(lease) = which.lease().map(|at| &self.leases[at]) {
@@ -326,9 +323,17 @@ impl Flight {
                 ErrorKind::BackendUnavailable | ErrorKind::Failed => true,
                 kind => kind == ErrorKind::Ambiguous && which.writes(),
             };
+            let expected = match others {
+                Others::GoOn => {
+                    format!("{which} not to fail for what happens to a call beside it (CAN-1)")
+                }
+                Others::MayFail => {
+                    format!("{which} to be Ok, or to fail for the connection alone (ERR-2, ERR-3)")
+                }
+            };
             expect(
                 may_fail && others == Others::MayFail,
-                format!("{which} not to fail for what happens to a call beside it (CAN-1)"),
+                expected,
                 format!("Err({}): {error}", error.kind()),
             )?;
         }

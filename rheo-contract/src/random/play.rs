@@ -330,7 +330,9 @@ impl<'a> Play<'a> {
         let mut options = FetchOptions::new(consumer)
             .with_limit(limit.into())
             .with_partitions(partitions);
-        if briefly && self.t.sets_the_clock() {
+        if !self.t.sets_the_clock() {
+            options = options.with_lease_duration(self.t.lasting_lease());
+        } else if briefly {
             options = options.with_lease_duration(self.t.brief_lease());
         }
         loop {
@@ -506,7 +508,8 @@ impl<'a> Play<'a> {
             How::Renew(Some(span)) if sets => {
                 Settle::Renew(LeaseDuration::new(self.duration(span))?)
             }
-            How::Renew(_) => Settle::Renew(LeaseDuration::default()),
+            How::Renew(_) if sets => Settle::Renew(LeaseDuration::default()),
+            How::Renew(_) => Settle::Renew(self.t.lasting_lease()),
         })
     }
 
