@@ -167,6 +167,13 @@ impl Schemas {
         let tables: Vec<_> = tables.iter().map(|t| format!("{schema}.{t}")).collect();
         let vacuum = format!("VACUUM {}", tables.join(", "));
         connection.execute(AssertSqlSafe(vacuum)).await?;
+        // All of it is on disk when this is: a case may kill the server at any moment.
+        let spare = format!(
+            "BEGIN; SET LOCAL synchronous_commit = on; COMMENT ON SCHEMA {schema} IS 'spare'; COMMIT"
+        );
+        connection
+            .execute(sqlx::raw_sql(AssertSqlSafe(spare)))
+            .await?;
         self.lock().spare.push(schema);
         Ok(())
     }
